@@ -2,9 +2,10 @@
 -- caller:  db::migrate
 -- index:   the primary keys, work_claimed, timer_claimed; scans bookmark and fan_out
 -- locks:   none
--- Ids of work, of fan-outs, of stimuli, of dead letters and of the audit are never used again: instances and idempotency keys are derived from
--- them, and callers know them. Their rows are deleted, so the tables do not show how many there were. There were fewer than
--- microseconds since 1970, of which a double still holds each.
+-- Ids of work, of fan-outs, of stimuli, of dead letters and of the audit are never used again: instances and idempotency
+-- keys are derived from them, and callers know them. Their rows are deleted, so the tables do not show how many there were.
+-- There were fewer than microseconds since 1970, of which a double still holds each. The number of a sink is for the rows
+-- that name it alone.
 SELECT t.name, t.target
 FROM (
     SELECT 'incarnation' AS name,
@@ -16,6 +17,9 @@ FROM (
     UNION ALL
     SELECT 'bookmark_number', greatest((SELECT max(b.number) FROM bookmark b), (SELECT max(f.cut) FROM fan_out f),
                                        (SELECT max(o.number) FROM fan_out_owed o))
+    UNION ALL
+    SELECT 'webhook_sink_number_seq', greatest((SELECT max(s.number) FROM webhook_sink s),
+                                               (SELECT max(d.sink) FROM webhook_delivery d))
     UNION ALL
     SELECT i.name, greatest(i.used, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
     FROM (VALUES ('work_id_seq', greatest((SELECT max(w.id) FROM work w), -(SELECT min(w.id) FROM work w))),

@@ -27,7 +27,10 @@ SELECT EXISTS (
         UNION ALL
         SELECT 'dead_letter_id_seq', (SELECT max(l.id) FROM dead_letter l)
         UNION ALL
-        SELECT 'audit_id_seq', (SELECT max(a.id) FROM audit a)) u
+        SELECT 'audit_id_seq', (SELECT max(a.id) FROM audit a)
+        UNION ALL
+        SELECT 'webhook_sink_number_seq', greatest((SELECT max(s.number) FROM webhook_sink s),
+                                                   (SELECT max(d.sink) FROM webhook_delivery d))) u
     LEFT JOIN pg_sequences s ON s.schemaname = current_schema() AND s.sequencename = u.name
     WHERE coalesce(s.last_value, 0) < u.used
 ) OR (NOT EXISTS (SELECT FROM pg_sequences s

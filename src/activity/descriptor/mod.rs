@@ -263,6 +263,11 @@ impl Descriptor {
         self
     }
 
+    /// Adds these outcomes.
+    pub(crate) fn outcomes<const N: usize>(self, names: [&str; N]) -> Self {
+        names.into_iter().fold(self, Self::outcome)
+    }
+
     /// Adds a variable that it sets for its children
     /// ([`ActivityContext::schedule_with`](super::ActivityContext::schedule_with)), for the script editor.
     #[must_use]

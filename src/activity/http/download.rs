@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use super::file_value::FileValue;
 use super::invalid_input;
 use super::outgoing_answer::{
-    Unanswered, count_answer, flow_failure, flow_outcomes, header_values, is_of_content, received_file, response_value,
-    with_flow_outcomes,
+    FLOW_OUTCOMES, Unanswered, count_answer, flow_failure, flow_outcomes, header_values, is_of_content, received_file,
+    response_value,
 };
 use super::outgoing_request::{
     RequestInputs, authorization_input, content_input, content_type_input, expected_codes_input, headers_input,
@@ -31,7 +31,7 @@ pub(super) struct DownloadHttpFile(pub(super) Arc<HttpServices>);
 
 impl Activity for DownloadHttpFile {
     fn descriptor(&self) -> Descriptor {
-        let descriptor = Descriptor::new("Elsa.DownloadHttpFile")
+        Descriptor::new("Elsa.DownloadHttpFile")
             .display_name("Download File")
             .describe("HTTP", "Downloads a file from a given URL.")
             .kind(ActivityKind::Task)
@@ -80,8 +80,8 @@ impl Activity for DownloadHttpFile {
                     .not_serializable(),
             )
             .fault_category("HTTP")
-            .timeout(CALL);
-        with_flow_outcomes(descriptor)
+            .timeout(CALL)
+            .outcomes(FLOW_OUTCOMES)
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {

@@ -15,7 +15,7 @@ use super::file_value::{FileContent, FileValue};
 use super::form::percent_decoded;
 use super::header_fields::written_name;
 use super::services::HttpServices;
-use crate::activity::{ActivityContext, Descriptor, Fault, SentFailure, Step};
+use crate::activity::{ActivityContext, Fault, SentFailure, Step};
 use crate::expression::TypeName;
 use crate::outgoing::{OutgoingBody, OutgoingRequest, OutgoingResponse, SendError};
 use crate::spool::{SpoolContent, SpoolFile, SpoolPlace};
@@ -114,12 +114,8 @@ const TIMED_OUT: &str = "Timeout";
 /// The outcome of a request with an answer.
 const DONE: &str = "Done";
 
-/// Adds the outcomes of a request to the descriptor of its activity, besides those of its expected codes.
-pub(super) fn with_flow_outcomes(descriptor: Descriptor) -> Descriptor {
-    [UNMATCHED, FAILED, TIMED_OUT, DONE]
-        .into_iter()
-        .fold(descriptor, Descriptor::outcome)
-}
+/// The outcomes of a request, besides those of its expected codes.
+pub(super) const FLOW_OUTCOMES: [&str; 4] = [UNMATCHED, FAILED, TIMED_OUT, DONE];
 
 /// The outcome of a request without an answer.
 pub(super) fn flow_failure(was_cancelled: bool) -> Step {

@@ -9,8 +9,7 @@ use serde_json::{Map, Value};
 
 use super::invalid_input;
 use super::outgoing_answer::{
-    Unanswered, count_answer, flow_failure, flow_outcomes, header_values, parsed_content, response_value,
-    with_flow_outcomes,
+    FLOW_OUTCOMES, Unanswered, count_answer, flow_failure, flow_outcomes, header_values, parsed_content, response_value,
 };
 use super::outgoing_request::{
     LONGEST, RequestInputs, any_method_input, authorization_input, content_input, content_type_input,
@@ -85,8 +84,9 @@ pub(super) struct FlowSendHttpRequest(pub(super) Arc<HttpServices>);
 
 impl Activity for FlowSendHttpRequest {
     fn descriptor(&self) -> Descriptor {
-        let base = base("Elsa.FlowSendHttpRequest", "HTTP Request (flow)");
-        with_flow_outcomes(base.input(expected_codes_input().order(5.1)))
+        base("Elsa.FlowSendHttpRequest", "HTTP Request (flow)")
+            .input(expected_codes_input().order(5.1))
+            .outcomes(FLOW_OUTCOMES)
     }
 
     async fn execute(&self, context: &mut ActivityContext<'_>) -> Result<Step, Fault> {

@@ -167,7 +167,11 @@ fn a_try_that_cannot_work_is_refused_at_publish() {
         (named("HTPP"), vec!["guard: ", "HTPP", "did you mean HTTP?"]),
         (
             named("Weather"),
-            vec!["guard: ", "Weather", "the known ones are General, HTTP, Script, Value."],
+            vec![
+                "guard: ",
+                "Weather",
+                "the known ones are General, HTTP, Mail, Script, Value.",
+            ],
         ),
         (
             with(&good, json!({"catchCodes": {"a": 1}})),

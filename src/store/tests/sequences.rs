@@ -17,6 +17,9 @@ const ROWS: &str = "
         VALUES ('', 60, sha256('x'), 'Elsa.Event', now() + interval '1 hour');
     INSERT INTO dead_letter (tenant_id, id, instance_id, kind, reason, work_id, failures, crashes) OVERRIDING SYSTEM VALUE
         VALUES ('', 70, 'd', 0, '', 1, 0, 0);
+    INSERT INTO webhook_sink (tenant_id, number, id, url, event_types, definitions, secret, retry_for) OVERRIDING SYSTEM VALUE
+        VALUES ('', 80, 's', 'http://sink.example', '{}', '{}', 'whsec_', '1 day');
+    INSERT INTO audit (tenant_id, id, action, outcome) OVERRIDING SYSTEM VALUE VALUES ('', 90, 0, 6);
     INSERT INTO node (incarnation, node_id, tolerance) VALUES (30, 'n', '5 s')";
 
 const INSTANCE: &str = "
@@ -57,6 +60,7 @@ async fn sequences_behind_their_rows_are_reported_and_raised() {
         match name.as_str() {
             "bookmark_number" => assert_eq!(*last, 600),
             "incarnation" => assert_eq!(*last, 30),
+            "webhook_sink_number_seq" => assert_eq!(*last, 80),
             // What was drawn before and deleted is not drawn again, either.
             _ => assert!(*last > NEVER_DRAWN, "{name} is at {last}"),
         }
@@ -72,20 +76,17 @@ async fn one_sequence_that_began_again_is_raised_and_no_other_lowered() {
     let fixture = Fixture::new().await;
     fixture.execute(INSTANCE).await;
     fixture.execute(ROWS).await;
-    let ahead = "SELECT setval(format('%I', sequencename)::regclass, 4000000000000000000) FROM pg_sequences
+    let ahead = "SELECT setval(format('%I', sequencename)::regclass, max_value / 2) FROM pg_sequences
                  WHERE schemaname = current_schema()";
     for (name, _) in drawn(&fixture).await {
         fixture.execute(ahead).await;
+        let before = drawn(&fixture).await;
         assert_eq!(behind(&fixture).await, []);
         fixture.execute(&format!("ALTER SEQUENCE {name} RESTART")).await;
         assert_eq!(behind(&fixture).await.len(), 1, "{name}");
         migrate::run(&fixture.base).await.unwrap();
-        for (other, last) in drawn(&fixture).await {
-            assert_eq!(
-                last == 4_000_000_000_000_000_000,
-                other != name,
-                "{name}: {other} is at {last}"
-            );
+        for ((other, last), (_, was)) in drawn(&fixture).await.into_iter().zip(before) {
+            assert_eq!(last == was, other != name, "{name}: {other} is at {last}");
             assert!(last > 0, "{name}");
         }
         assert_eq!(behind(&fixture).await, [], "{name}");
