@@ -141,6 +141,8 @@ fn named() -> BTreeMap<String, Named> {
                     script_activities().map(|(name, _)| name).collect()
                 }
                 // The common part of schedules, and of requests, is a function, which gets the name.
+                // What settings name.
+                "" if descriptor.contains("self.descriptor") => continue,
                 "" => {
                     let mut names = literals(descriptor, "described(", false);
                     names.extend(literals(descriptor, "base(", false));

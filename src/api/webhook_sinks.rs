@@ -162,15 +162,16 @@ pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
     ))]
 pub(super) async fn replace(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
-    no_secret(&mut fields)?;
+    check_fixed(&mut fields, &id)?;
     let retry_for = fields.number("retryForSeconds", 1)?;
-    let mut change = WebhookSinkChange::default();
-    change.name = Some(fields.text("name")?);
-    change.url = Some(fields.text("url")?.unwrap_or_default());
-    change.event_types = Some(fields.texts("eventTypes")?);
-    change.definitions = Some(fields.texts("definitionIds")?);
-    change.retry_for = Some(retry_for.map_or(DEFAULT_RETRY_FOR, |seconds| Duration::from_secs(seconds.into())));
-    change.paused = Some(fields.flag("isPaused")?.unwrap_or(false));
+    let change = WebhookSinkChange {
+        name: Some(fields.text("name")?),
+        url: Some(fields.text("url")?.unwrap_or_default()),
+        event_types: Some(fields.texts("eventTypes")?),
+        definitions: Some(fields.texts("definitionIds")?),
+        retry_for: Some(retry_for.map_or(DEFAULT_RETRY_FOR, |seconds| Duration::from_secs(seconds.into()))),
+        paused: Some(fields.flag("isPaused")?.unwrap_or(false)),
+    };
     Ok(Json(api.engine.change_webhook_sink(&id, change).await?).into_response())
 }
 
@@ -188,21 +189,25 @@ pub(super) async fn change(State(api): State<Api>, Id(id): Id, body: RequestBody
     let mut fields = Fields::from_body(body.value)?;
     // Null says that it has none.
     let has_name = fields.names().any(|name| name.eq_ignore_ascii_case("name"));
-    no_secret(&mut fields)?;
-    let mut change = WebhookSinkChange::default();
-    change.name = has_name.then_some(fields.text("name")?);
-    change.url = fields.text("url")?;
-    change.event_types = fields.texts_if_any("eventTypes")?;
-    change.definitions = fields.texts_if_any("definitionIds")?;
-    change.retry_for = fields
-        .number("retryForSeconds", 1)?
-        .map(|seconds| Duration::from_secs(seconds.into()));
-    change.paused = fields.flag("isPaused")?;
+    check_fixed(&mut fields, &id)?;
+    let retry_for = fields.number("retryForSeconds", 1)?;
+    let change = WebhookSinkChange {
+        name: has_name.then_some(fields.text("name")?),
+        url: fields.text("url")?,
+        event_types: fields.texts_if_any("eventTypes")?,
+        definitions: fields.texts_if_any("definitionIds")?,
+        retry_for: retry_for.map(|seconds| Duration::from_secs(seconds.into())),
+        paused: fields.flag("isPaused")?,
+    };
     Ok(Json(api.engine.change_webhook_sink(&id, change).await?).into_response())
 }
 
-/// A secret is not changed beside other fields, so that none is replaced by accident.
-fn no_secret(fields: &mut Fields) -> Result<(), ApiError> {
+/// The id stays, and a secret is not changed beside other fields, so that none is replaced by accident.
+fn check_fixed(fields: &mut Fields, id: &str) -> Result<(), ApiError> {
+    if fields.text("id")?.is_some_and(|given| given != id) {
+        let message = "The id of a sink cannot be changed; register another sink.";
+        return Err(ApiError::invalid_field("id", message));
+    }
     match fields.any("secret") {
         None | Some(Value::Null) => Ok(()),
         Some(_) => Err(ApiError::invalid_field(

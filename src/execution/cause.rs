@@ -122,6 +122,11 @@ impl Cause {
         }
     }
 
+    /// The same where nothing has set the work off that is known: of the execution with a number, in one burst.
+    pub(super) fn key_of_number(execution: u64, seed: i64) -> u64 {
+        join(seed.cast_unsigned(), execution)
+    }
+
     /// The lineage, as a child keeps it.
     pub(super) fn lineage(self) -> String {
         format!("{:x}", self.lineage)

@@ -189,7 +189,7 @@ pub(super) struct Context {
     /// The idempotency key after the instance, once the activity has asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) key: Option<u64>,
-    /// The key of the resume links that it makes at its beginning, until that has succeeded: a retry makes the same ones.
+    /// The key of the resume links that it had made when it faulted, until a retry has succeeded: that makes the same ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) link_key: Option<u64>,
     /// For an owner, what the causes of its children are derived from.

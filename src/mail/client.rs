@@ -283,7 +283,8 @@ mod tests {
         };
         assert!(of(&|_| {}).is_ok());
         assert!(of(&|options| options.from = Some("Shop <shop@example.org>".to_owned())).is_ok());
-        let cases: [(&str, &dyn Fn(&mut MailOptions)); 7] = [
+        type Change = dyn Fn(&mut MailOptions);
+        let cases: [(&str, &Change); 7] = [
             ("smtp-url", &|options| {
                 options.url = "imap://u:hunter2@mail.example".to_owned()
             }),

@@ -170,7 +170,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         assert!(sink().check().is_ok());
-        let wrong: [(&str, fn(&mut WebhookSink)); 10] = [
+        type Spoil = fn(&mut WebhookSink);
+        let wrong: [(&str, Spoil); 10] = [
             ("id", |sink| sink.id = "a/b".to_owned()),
             ("id", |sink| sink.id = "..".to_owned()),
             ("url", |sink| sink.url = String::new()),

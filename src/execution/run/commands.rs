@@ -52,6 +52,8 @@ impl<'p> BurstRun<'p> {
             self.write_script(number, changes);
         }
         if let Some(context) = self.state.contexts.get_mut(&number) {
+            // Later calls make other links.
+            context.link_key = None;
             context.inputs.extend(commands.inputs);
         }
         for write in checked.outputs {
@@ -98,7 +100,6 @@ impl<'p> BurstRun<'p> {
         let bookmarks: Vec<BookmarkId> = bookmarks.map(|bookmark| self.add_bookmark(bookmark)).collect();
         self.add_links(number, commands.links);
         self.bind_links(number, &bookmarks);
-        self.keep_links(number);
         self.files.extend(commands.sent.files);
         for failure in commands.sent.failures {
             self.record_sent_failure(number, failure);

@@ -64,11 +64,13 @@ impl BurstRun<'_> {
 
     fn end_as_faulted(&mut self, number: u64, incident: &Incident) {
         let cause = self.cause.filter(|_| number > self.state.numbered_keys);
+        let link_key = self.link_key(number);
         if let Some(context) = self.state.contexts.get_mut(&number) {
             context.status = ContextStatus::Faulted;
             context.attempts = context.attempts.saturating_add(self.attempt);
-            // A retry has the same one.
+            // A retry has the same ones.
             context.key = context.key.or(cause.map(Cause::key));
+            context.link_key.get_or_insert(link_key);
             if let (true, Some(trigger)) = (context.is_triggered, &mut self.state.trigger) {
                 trigger.is_consumed = true;
             }

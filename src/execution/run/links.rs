@@ -5,7 +5,7 @@ use crate::activity::{ActivityCommands, Fault};
 use crate::execution::burst_contract::MadeLink;
 use crate::execution::cause::Cause;
 use crate::expression::{CallLinks, LeadsTo, LinkRequest, LinkSource};
-use crate::id::{ActivityExecutionId, BookmarkId};
+use crate::id::BookmarkId;
 
 /// What a link weighs in the commit, in bytes.
 const WEIGHT: usize = 200;
@@ -44,27 +44,9 @@ impl BurstRun<'_> {
 
     /// The key of the links that the current work makes. One idempotency key is that of all calls of its execution; each of them has
     /// links of its own.
-    fn link_key(&self, number: u64) -> u64 {
-        let id = || ActivityExecutionId::of(self.state.instance_id.as_str(), number);
-        let cause = self
-            .cause
-            .unwrap_or_else(|| Cause::of_execution(&id(), self.child_seed));
-        cause.key()
-    }
-
-    /// Notes under which key an execution makes links at its beginning. It stays until [`Self::keep_links`].
-    pub(super) fn begin_links(&mut self, number: u64) {
-        let key = self.link_key(number);
-        if let Some(context) = self.state.contexts.get_mut(&number) {
-            context.link_key.get_or_insert(key);
-        }
-    }
-
-    /// A call has succeeded: later ones and a retry make other links.
-    pub(super) fn keep_links(&mut self, number: u64) {
-        if let Some(context) = self.state.contexts.get_mut(&number) {
-            context.link_key = None;
-        }
+    pub(super) fn link_key(&self, number: u64) -> u64 {
+        let of_number = || Cause::key_of_number(number, self.child_seed);
+        self.cause.map_or_else(of_number, Cause::key)
     }
 
     /// Takes over links of an execution.

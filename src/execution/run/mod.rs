@@ -294,7 +294,6 @@ impl BurstRun<'_> {
 
     /// Executes an activity that is in the state: evaluates its inputs, and calls it.
     async fn execute(&mut self, number: u64, node: &ActivityNode, invalid: Option<Fault>) {
-        self.begin_links(number);
         let evaluated = self.evaluate_inputs(number, node).await;
         let inputs = self
             .state

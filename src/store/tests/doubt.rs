@@ -86,23 +86,27 @@ async fn a_resume_whose_answer_is_lost_is_unknown_unless_its_key_resolves_it() {
         AcceptedResume::Existing(Some(newest))
     );
     assert_eq!(rows().await, 4);
-    // By a link: one use, and one entry of the audit.
+    // By a link: each is one use, and one entry of the audit.
     let by = LinkUse {
         id: LinkId(uuid::Uuid::from_u128(1)),
         key: 1,
         client: None,
     };
     let make = "INSERT INTO resume_link (id, tenant_id, instance_id, generation, bookmark_id, uses, uses_left, expires_at, signed_by)
-                SELECT '00000000-0000-0000-0000-000000000001', '', 'i', (extract(epoch FROM created_at) * 1000000)::bigint, 'b', 1, 1,
+                SELECT '00000000-0000-0000-0000-000000000001', '', 'i', (extract(epoch FROM created_at) * 1000000)::bigint, 'b', 2, 2,
                        now() + interval '1 day', 1 FROM instance";
     fixture.execute(make).await;
-    let key = IdempotencyKey::random("link");
+    let by_link = async || {
+        let key = IdempotencyKey::random("link");
+        work::accept_resume(&pool, &tenant, &instance, &json!({}), Some(&key), Some(&by)).await
+    };
+    // So that its statements are prepared.
+    assert!(matches!(by_link().await.unwrap(), AcceptedResume::New(_)));
     proxy.swallow_next_answer();
-    let answer = work::accept_resume(&pool, &tenant, &instance, &json!({}), Some(&key), Some(&by)).await;
-    assert!(matches!(answer.unwrap(), AcceptedResume::New(_)));
-    assert_eq!(rows().await, 5);
+    assert!(matches!(by_link().await.unwrap(), AcceptedResume::New(_)));
+    assert_eq!(rows().await, 6);
     assert_eq!(fixture.count("SELECT uses_left::bigint FROM resume_link").await, 0);
-    assert_eq!(fixture.count("SELECT count(*) FROM audit").await, 1);
+    assert_eq!(fixture.count("SELECT count(*) FROM audit").await, 2);
     fixture.admin.client.execute("DELETE FROM work", &[]).await.unwrap();
 
     let cancel = async || work::accept_cancel(&pool, &tenant, &instance).await;

@@ -38,7 +38,7 @@ const HOT: [(&str, &str, [&str; 2], &str); 6] = [
     (
         "link/revoke",
         include_str!("../../../sql/queries/link/revoke.sql"),
-        ["resume_link_pkey", "resume_link_pkey"],
+        ["resume_link_instance", "resume_link_instance"],
         "gen_random_uuid(), '', 'i7'",
     ),
     (

@@ -52,7 +52,7 @@ async fn sequences_behind_their_rows_are_reported_and_raised() {
     fixture.execute(ROWS).await;
     let names: Vec<String> = drawn(&fixture).await.into_iter().map(|(name, _)| name).collect();
     let count = i64::try_from(names.len()).unwrap();
-    let first = "bookmark_number is behind 600".to_owned();
+    let first = "audit_id_seq is behind 90".to_owned();
     assert_eq!(behind(&fixture).await, [(count, first)], "each sequence is known");
     assert!(migrate::run(&fixture.base).await.unwrap().is_empty());
     let raised = drawn(&fixture).await;

@@ -6,11 +6,10 @@ use serde_json::{Value, json};
 
 use super::{incident, run};
 use crate::support::node::{Node, assert_invariants, start_three};
+use crate::support::receiver::{Receiver, register};
 use crate::support::single_node::SingleNode;
 use crate::support::smtp::{Encryption, ReceivedMail, SmtpServer};
 use crate::support::{Connection, Gate, Http, LONG_TIMEOUT, TestDatabase, poll_until, wait_until};
-use crate::webhooks::receiver::Receiver;
-use crate::webhooks::register;
 
 const ID: &str = "approval-by-mail";
 

@@ -21,6 +21,7 @@ pub(crate) mod process;
 mod proxy;
 #[cfg(feature = "rabbitmq")]
 pub(crate) mod rabbitmq;
+pub(crate) mod receiver;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 #[cfg(feature = "redis")]

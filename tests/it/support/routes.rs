@@ -59,7 +59,7 @@ fn read(folder: &Path, found: &mut BTreeMap<String, Vec<String>>) {
 fn full(name: &str) -> String {
     match name.trim().rsplit("::").next().unwrap() {
         "RESUME_BY_QUERY" => "/elsa/api/bookmarks/resume".to_owned(),
-        "TRIGGER_BY_TOKEN" => "/elsa/api/events/trigger".to_owned(),
+        "TRIGGER_BY_QUERY" => "/elsa/api/events/trigger".to_owned(),
         "WEBHOOKS" => "/elsa/api/webhooks".to_owned(),
         "RESUME_BY_PATH" => "/workflows/resume/{link}".to_owned(),
         "LIVE" => "/health/live".to_owned(),

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::receiver::Receiver;
 use super::{SECRET, register, short, sink};
 use crate::support::node::{Node, assert_invariants};
+use crate::support::receiver::Receiver;
 use crate::support::{TestDatabase, wait_until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

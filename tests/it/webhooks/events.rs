@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::receiver::Receiver;
 use super::{SECRET, literal, register, short, signature, sink, task};
+use crate::support::receiver::Receiver;
 use crate::support::single_node::SingleNode;
 use crate::support::wait_until;
 
@@ -171,7 +171,7 @@ async fn a_secret_that_rotates_signs_beside_the_other_and_is_shown_once() {
     let new = rotated["secret"].as_str().unwrap().to_owned();
     node.http.execute("short", &json!({})).await;
     let both = receiver.wait_for(1).await.remove(0);
-    let signed = |secret: &str, received: &super::receiver::Received| {
+    let signed = |secret: &str, received: &crate::support::receiver::Received| {
         signature(
             secret,
             received.header("webhook-id"),

@@ -6,9 +6,9 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::receiver::{Receiver, Reply};
 use super::{register, short, sink};
 use crate::support::node::Node;
+use crate::support::receiver::{Receiver, Reply};
 use crate::support::single_node::SingleNode;
 use crate::support::{Http, TestDatabase, wait_until};
 

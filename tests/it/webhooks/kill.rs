@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::receiver::Receiver;
 use super::{register, short};
 use crate::support::failpoints::WEBHOOK;
 use crate::support::node::{Node, assert_invariants};
+use crate::support::receiver::Receiver;
 use crate::support::{TestDatabase, wait_until};
 
 /// How many instances are started at each point.

@@ -6,36 +6,12 @@ mod failures;
 mod input;
 mod kill;
 mod queue;
-pub(crate) mod receiver;
 mod sources;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
-use sha2::Sha256;
 
 use crate::support::Http;
-
-/// A secret of 24 bytes.
-pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-
-/// The signature of a webhook, as its receiver computes it.
-pub(crate) fn signature(secret: &str, id: &str, timestamp: &str, body: &[u8]) -> String {
-    let key = STANDARD.decode(secret.trim_start_matches("whsec_")).unwrap();
-    let mut mac = Hmac::<Sha256>::new_from_slice(&key).unwrap();
-    for part in [id.as_bytes(), b".", timestamp.as_bytes(), b".", body] {
-        mac.update(part);
-    }
-    format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
-}
-
-/// Registers a sink; what its registration answers.
-pub(crate) async fn register(http: &Http, id: &str, url: &str, more: Value) -> Value {
-    let mut sink = json!({"id": id, "url": url, "secret": SECRET});
-    sink.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    http.post("webhook-sinks", &sink).await.expect(201)
-}
+use crate::support::receiver::{SECRET, register, signature};
 
 /// A sink as the API shows it.
 pub(crate) async fn sink(http: &Http, id: &str) -> Value {

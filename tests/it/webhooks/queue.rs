@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::receiver::{Receiver, Reply};
 use super::{register, short, sink};
+use crate::support::receiver::{Receiver, Reply};
 use crate::support::single_node::SingleNode;
 use crate::support::{Connection, long, poll_until};
 

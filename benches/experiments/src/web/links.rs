@@ -80,6 +80,10 @@ async fn post(client: &reqwest::Client, url: &str, body: &Value) -> Result<Value
     }
 }
 
+fn text_at<'v>(value: &'v Value, place: &str) -> &'v str {
+    value.pointer(place).and_then(Value::as_str).unwrap_or_default()
+}
+
 /// The time of each use, in microseconds, from the request to the state of its instance.
 async fn uses(url: &str, links: usize) -> Result<Vec<f64>, Failure> {
     let client = client()?;
@@ -87,14 +91,14 @@ async fn uses(url: &str, links: usize) -> Result<Vec<f64>, Failure> {
     for _ in 0..links {
         let path = format!("{url}/elsa/api/workflow-definitions/waits/execute");
         let executed = post(&client, &path, &json!({})).await?;
-        let id = executed["workflowState"]["id"].as_str().unwrap_or_default().to_owned();
+        let id = text_at(&executed, "/workflowState/id");
         let path = format!("{url}/elsa/api/workflow-instances/{id}/resume-links");
         let link = post(&client, &path, &json!({})).await?;
-        let link = format!("{url}{}", link["url"].as_str().unwrap_or_default());
+        let link = format!("{url}{}", text_at(&link, "/url"));
         let began = Instant::now();
         let used = post(&client, &link, &json!({"input": {}})).await?;
         times.push(began.elapsed().as_secs_f64() * 1e6);
-        if used["status"] != "Finished" {
+        if text_at(&used, "/status") != "Finished" {
             return Err(failed(&used));
         }
     }
