@@ -229,6 +229,7 @@ impl LinkId {
     }
 
     /// Reads the text of an id; `None` if it is none.
+    #[cfg(feature = "http")]
     pub(crate) fn parse(text: &str) -> Option<Self> {
         uuid::Uuid::try_parse(text).ok().map(Self)
     }

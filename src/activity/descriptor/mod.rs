@@ -264,6 +264,7 @@ impl Descriptor {
     }
 
     /// Adds these outcomes.
+    #[cfg(feature = "http")]
     pub(crate) fn outcomes<const N: usize>(self, names: [&str; N]) -> Self {
         names.into_iter().fold(self, Self::outcome)
     }
