@@ -31,12 +31,12 @@ const EXPECTED: [(&str, &str, f64); 6] = [
     (
         "runtime::worker::tests::instructions::hello_world",
         "a burst of one activity",
-        530_400.0,
+        550_000.0,
     ),
     (
         "runtime::worker::tests::instructions::ten_activities",
         "a burst of ten activities",
-        2_184_800.0,
+        2_275_100.0,
     ),
     (
         "runtime::worker::tests::instructions::encoding_of_a_commit",

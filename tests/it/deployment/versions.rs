@@ -188,8 +188,14 @@ async fn a_node_that_does_not_know_yet_claims_it_and_releases_it_unharmed() {
     client
         .run("UPDATE mainspring.definition SET activity_types = NULL")
         .await;
+    // It claims before it has noted the types.
+    let locked = database.connect().await;
+    locked
+        .run("BEGIN; SELECT 1 FROM mainspring.definition FOR UPDATE")
+        .await;
     let old = Node::start_with(&database, "old", &OLD, "");
     old.child.wait_for_log("the instance is left to other nodes").await;
+    locked.run("ROLLBACK").await;
     missing(http(&old), &[("old", true)]).await;
     assert_eq!(client.rows("work WHERE failures > 0 OR crashes > 0").await, 0);
     let _again = Node::start_with(&database, "again", &NEW, "");
