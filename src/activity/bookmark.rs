@@ -18,7 +18,7 @@ pub struct BookmarkRequest {
     pub publishable: bool,
     /// It is resumed after this time, counted from the commit.
     pub delay: Option<Duration>,
-    /// It is resumed at this time, by the clock of [`ActivityContext::now`].
+    /// It is resumed at this time, by the clock of [`ActivityContext::now`](super::ActivityContext::now).
     pub due: Option<DateTime<Utc>>,
     /// It is deleted once resumed. Default: true.
     pub auto_burn: bool,
