@@ -275,7 +275,7 @@ impl<'a> Evaluator<'a> {
             ScriptRun::GoesOn(running) => running.await,
         };
         let mut result = result.map_err(|error| self.without_kept_secrets(self.script_fault(language, error)))?;
-        // Whoever has a link can use it.
+        // A link can be used by each reader of the value.
         result.may_hold_secret |= self.state.keeps_secrets || !result.changes.links.is_empty();
         if let Some(links) = self.links {
             links.add(result.changes.links.len());

@@ -64,13 +64,13 @@ impl Retention {
     }
 }
 
-/// How long a resume link is kept after it has expired, so that its holder is told why.
+/// How long a resume link is kept after it has expired, so that the answer says why.
 const EXPIRED_LINKS: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Deletes expired rows batch by batch. If the future is dropped, the batches before are deleted.
 pub(crate) async fn purge_expired(pool: &Pool, retention: Retention) -> Result<()> {
     let micros = |kept: Duration| i64::try_from(kept.as_micros()).unwrap_or(i64::MAX);
-    let (letters, audit, links) = (
+    let (dead_letters, audit, links) = (
         micros(retention.dead_letters),
         micros(retention.audit),
         micros(EXPIRED_LINKS),
@@ -78,7 +78,7 @@ pub(crate) async fn purge_expired(pool: &Pool, retention: Retention) -> Result<(
     let mut reached: Vec<Option<DateTime<Utc>>> = Vec::new();
     loop {
         let row = pool
-            .query_one(PURGE_EXPIRED, &[&letters, &reached, &audit, &links])
+            .query_one(PURGE_EXPIRED, &[&dead_letters, &reached, &audit, &links])
             .await?;
         let at = columns!(row; purged, reached)?;
         if row.get::<_, i64>(at.purged) < PURGE_BATCH {

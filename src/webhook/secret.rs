@@ -47,7 +47,7 @@ impl WebhookSecret {
         Self(bytes.to_vec())
     }
 
-    /// The secret as a text; whoever has it can sign.
+    /// The secret as a text. It is enough to sign.
     pub fn reveal(&self) -> String {
         format!("{PREFIX}{}", STANDARD.encode(&self.0))
     }

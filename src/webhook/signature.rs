@@ -72,7 +72,7 @@ pub(crate) fn verify<'s>(
     if !is_genuine {
         return Err(SignatureProblem::Wrong);
     }
-    // What is genuine and old tells its sender so.
+    // The answer to a genuine and old one says that it is old.
     if now.saturating_sub(at).saturating_abs() > TOLERANCE {
         return Err(SignatureProblem::Stale);
     }

@@ -100,7 +100,7 @@ impl WebhookSource {
                 ));
             }
             let of_type = self.activity_type(event);
-            let is_plain = |letter: char| letter.is_alphanumeric() || "._-".contains(letter);
+            let is_plain = |character: char| character.is_alphanumeric() || "._-".contains(character);
             if of_type.is_empty() || !of_type.chars().all(is_plain) {
                 return wrong(format!(
                     "the activity type {of_type:?} needs letters or digits, and only . _ - beside them"
@@ -120,12 +120,12 @@ impl WebhookSource {
 
 /// Words as one name: `order.paid` and `Order paid` are `OrderPaid`.
 fn pascal(text: &str) -> String {
-    let words = text.split(|letter: char| !letter.is_alphanumeric());
+    let words = text.split(|character: char| !character.is_alphanumeric());
     let mut name = String::with_capacity(text.len());
     for word in words {
-        let mut letters = word.chars();
-        name.extend(letters.next().into_iter().flat_map(char::to_uppercase));
-        name.push_str(letters.as_str());
+        let mut characters = word.chars();
+        name.extend(characters.next().into_iter().flat_map(char::to_uppercase));
+        name.push_str(characters.as_str());
     }
     name
 }

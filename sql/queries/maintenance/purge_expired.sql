@@ -1,7 +1,7 @@
 -- purpose: delete expired stimuli, idempotency keys, ends of requests and results of work. Stimuli for an instance, a
 --          correlation id or an activity execution become dead letters, which are deleted when they are older than $1
 --          microseconds. Other dead letters stay. Also entries of the audit that are older than $3 microseconds, and resume links
---          that expired longer ago than $4 microseconds: until then a client is told that its link has expired
+--          that expired longer ago than $4 microseconds: until then the answer is that the link has expired
 -- caller:  store::maintenance
 -- index:   inbox_expiry, idempotency_key_expiry, http_answer_expiry, unmatched_work_expiry, instance_pkey, dead_letter_expiry,
 --          audit_time, resume_link_expiry

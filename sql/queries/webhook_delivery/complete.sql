@@ -7,7 +7,7 @@
 -- A round that was sent before the sink began to wait counts once, and ends no wait; one that was answered after it was disabled
 -- does not enable it. What was given up meanwhile and has arrived is delivered.
 WITH gone AS MATERIALIZED (
-    -- First, as whoever changes sinks locks it first.
+    -- First, as each statement that changes sinks locks it first.
     UPDATE revision SET webhooks = webhooks + 1 WHERE only_row AND 3 = ANY ($4::smallint[]) RETURNING 1
 ), owned AS MATERIALIZED (
     SELECT s.number, c.verdict, c.pause, c.note

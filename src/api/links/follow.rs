@@ -193,8 +193,8 @@ async fn show(api: &Api, uri: &Uri) -> Response {
             input: input.as_deref(),
             is_async: query.flag("async")?.unwrap_or(false),
         };
-        let told = api.engine.link_page(link).await?;
-        Ok::<_, ApiError>(page::of_link(told, &fields))
+        let shown = api.engine.link_page(link).await?;
+        Ok::<_, ApiError>(page::of_link(shown, &fields))
     };
     shown.await.unwrap_or_else(page::of_error)
 }

@@ -38,7 +38,7 @@ struct LinkFields {
 
 /// Makes a resume link for a bookmark of an instance
 ///
-/// The link is told only here. Its holder needs no API key.
+/// Only this answer has the URL. Its holder needs no API key.
 #[utoipa::path(post, path = "/workflow-instances/{id}/resume-links", tag = "Resume links",
     params(("id" = String, Path, description = "The id of the instance.")),
     request_body = Option<LinkFields>,

@@ -70,7 +70,7 @@ pub(super) fn of_use(status: StatusCode) -> Response {
         StatusCode::ACCEPTED => ("Done", "The workflow continues. You can close this page."),
         _ => (
             "The workflow has failed",
-            "It was continued, and has failed. Whoever runs it can see why.",
+            "It was continued, and has failed. Its operator can see why.",
         ),
     };
     page_response(status, title, &format!("<h1>{title}</h1><p>{text}</p>"))

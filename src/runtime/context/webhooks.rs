@@ -6,7 +6,7 @@
 //!   event goes to no sink that was deleted, disabled or changed so that it does not want it.
 //! - A hint, and the revision that every check-in reads, have the sinks read again. So an event may miss a sink that was registered
 //!   or widened less than a check-in interval before, at another node; nothing else depends on it.
-//! - Whoever sends compares the revision that it read with the deliveries, and reads the sinks first if that is newer.
+//! - The sender compares the revision that it read with the deliveries, and reads the sinks first if that is newer.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};

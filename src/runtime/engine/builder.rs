@@ -431,7 +431,7 @@ impl EngineBuilder {
         }
         for (place, source) in self.settings.webhook_sources.iter().enumerate() {
             source.check()?;
-            // Whoever sends the events of one could send those of the other.
+            // The sender of the events of one could send those of the other.
             let shares = |other: &&WebhookSource| other.secrets.iter().any(|secret| source.secrets.contains(secret));
             if let Some(other) = self.settings.webhook_sources.iter().take(place).find(shares) {
                 let (one, two) = (&other.name, &source.name);

@@ -70,7 +70,7 @@ pub enum LinkUsed {
     Accepted(InstanceId),
 }
 
-/// What the page of a link tells.
+/// What the page of a link shows.
 #[derive(Debug)]
 pub struct LinkPage {
     /// The name of the workflow, if it has one.
@@ -200,7 +200,7 @@ impl Engine {
         }
     }
 
-    /// What the page of a link tells. Changes nothing. Cancellation safe.
+    /// What the page of a link shows. Changes nothing. Cancellation safe.
     pub async fn link_page(&self, link: GenuineLink) -> Result<LinkPage> {
         let node = self.node()?;
         let found = link::find(node.database.reads.by_key(), &self.inner.tenant, link.id, link.key).await?;

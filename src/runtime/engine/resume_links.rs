@@ -31,7 +31,7 @@ pub struct ResumeLinkRequest {
     pub uses: Option<u32>,
 }
 
-/// A resume link that was made. Its URL is told only here.
+/// A resume link that was made. Its URL is shown only here.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

@@ -337,7 +337,7 @@ async fn a_delete_takes_links_along_and_a_purge_what_is_old() {
     assert_eq!(
         shown(&writer, 3).await,
         Some(AuditOutcome::Expired),
-        "its holder is told why"
+        "the answer says why"
     );
     fixture.is_sound().await;
 }

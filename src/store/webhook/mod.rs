@@ -8,7 +8,7 @@
 //!   A delivery is marked only under that claim, so one that was sent and not marked is sent again, under its id. A claim for each
 //!   delivery would be a third version of its row, with its entries in all indexes, and a row to be released after a crash.
 //! - A claim whose answer was lost is made again by its node, under the next number: it names the claims that it holds.
-//! - Whoever changes a sink, or disables it, locks `revision` first.
+//! - Each statement that changes a sink, or disables it, locks `revision` first.
 //! - A sink that fails has a time before which none of its deliveries is looked at, so that many of them delay no others.
 //! - The id of an event is that of all its deliveries and attempts.
 //!

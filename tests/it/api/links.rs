@@ -486,11 +486,11 @@ async fn a_link_beyond_its_bounds_is_not_made() {
     // Ids of bookmarks repeat, so that of another instance names one of this one, or none.
     let body = json!({"bookmarkId": format!("{bookmark}x")});
     pair.api.post(&path, &body).await.assert_refused(409, "already-resumed");
-    let nobody = pair
+    let missing = pair
         .api
         .post("workflow-instances/nobody/resume-links", &json!({}))
         .await;
-    nobody.assert_refused(404, "instance-not-found");
+    missing.assert_refused(404, "instance-not-found");
     pair.api
         .get("workflow-instances/nobody/resume-links")
         .await

@@ -7,7 +7,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         what: "`Elsa.SendEmail` whose mail is not sent, without an `error` activity",
         elsa: "completes, and the log has a warning",
         here: "an incident, as `mail-unreachable`, `mail-deferred`, `mail-rejected`, `mail-timeout` or `mail-in-doubt`",
-        why: "a mail that nobody gets is a failure of the workflow",
+        why: "a mail that no recipient gets is a failure of the workflow",
         other: "an `error` activity, such as an empty `Elsa.Sequence`",
         test: "it::mail::refusals::a_refusal_is_an_incident_or_leads_to_the_port",
     },

@@ -74,8 +74,8 @@ async fn assert_decided(http: &Http, client: &Connection, receiver: &Receiver, d
     let ended = "journal WHERE instance_id = 'a' AND activity_id = 'Result' AND event_name = 'Completed'";
     assert_eq!(client.rows(ended).await, 1);
     client.wait_for_rows("webhook_delivery WHERE state = 0", 0).await;
-    let told: BTreeSet<String> = receiver.received().iter().map(|received| received.id()).collect();
-    assert_eq!(told.len(), 1);
+    let ids: BTreeSet<String> = receiver.received().iter().map(|received| received.id()).collect();
+    assert_eq!(ids.len(), 1);
     assert_eq!(receiver.received()[0].body["payload"]["workflowInstanceId"], "a");
     assert_eq!(client.rows("timer").await, 0, "no reminder is left");
 }

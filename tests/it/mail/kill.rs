@@ -1,4 +1,4 @@
-//! A node that is killed between a mail and the commit of its burst: whoever repeats that sends the mail again, with its Message-ID.
+//! A node that is killed between a mail and the commit of its burst: the repeated burst sends the mail again, with its Message-ID.
 
 use std::collections::{BTreeMap, BTreeSet};
 

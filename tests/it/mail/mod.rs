@@ -164,6 +164,6 @@ async fn many_mails_share_few_connections() {
         node.http.dispatch("mails", &json!({})).await;
     }
     wait_until("all mails", async || server.mails().len() == 40).await;
-    // Eight, and the one that looks whether the server is there.
+    // Eight, and the probe of a server that is away.
     assert!(server.most_open() <= 9, "{} connections", server.most_open());
 }

@@ -53,7 +53,7 @@ async fn a_refusal_is_an_incident_or_leads_to_the_port() {
         assert!(noted.is_some_and(|message| message.contains(part)), "{journal}");
         server.reply_normally();
     }
-    assert!(server.mails().is_empty(), "nobody gets what is not for all");
+    assert!(server.mails().is_empty(), "no recipient gets what is not for all");
     for definition in ["fails", "goes-on"] {
         assert_eq!(run(&node, definition).await["subStatus"], "Finished");
     }

@@ -12,7 +12,7 @@ use crate::support::wait_until;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_away_is_named_until_it_is_back() {
-    // Its place is kept, and nobody accepts there.
+    // Its port is kept, and no process accepts there.
     let kept = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = kept.local_addr().unwrap().to_string();
     drop(kept);

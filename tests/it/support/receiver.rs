@@ -1,4 +1,4 @@
-//! A receiver of webhooks: an HTTP server that notes what comes, and answers as it is told.
+//! A receiver of webhooks: an HTTP server that records what it receives, and answers as a test sets it.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
