@@ -38,6 +38,8 @@ pub(super) struct Admission {
     permits: Arc<Semaphore>,
     /// The permits of requests with a token and no key, which must not use up those of the others.
     token_permits: Arc<Semaphore>,
+    /// Those of events, whose senders are not known before their bodies are read.
+    event_permits: Arc<Semaphore>,
     /// Those of requests for the files of Studio: each lasts as long as its client reads, and needs no key.
     file_permits: Arc<Semaphore>,
 }
@@ -55,6 +57,7 @@ impl Admission {
             refused: RefusedKeys::default(),
             permits: Arc::new(Semaphore::new(options.max_requests.min(Semaphore::MAX_PERMITS))),
             token_permits: keyless(),
+            event_permits: keyless(),
             file_permits: keyless(),
         }
     }
@@ -143,7 +146,9 @@ async fn admit_and_run(admission: &Admission, request: Request, next: Next) -> R
         return error.into_response();
     }
     let by_token = path::takes_token(request.uri().path()) || request.uri().path() == path::HUB;
-    let permits = if by_token {
+    let permits = if path::is_event(request.uri().path()) {
+        &admission.event_permits
+    } else if by_token {
         &admission.token_permits
     } else if studio::is_open(request.method(), request.uri().path()) {
         &admission.file_permits

@@ -109,6 +109,11 @@ pub(super) fn is_open(path: &str) -> bool {
     path == OPENAPI_JSON || path == OPENAPI_PAGE
 }
 
+/// Whether a path is that of events of webhook sources.
+pub(super) fn is_event(path: &str) -> bool {
+    path.strip_prefix(PREFIX) == Some(WEBHOOKS)
+}
+
 /// Whether the path authenticates by a token of its own, or a signature, instead of the key.
 pub(super) fn takes_token(path: &str) -> bool {
     matches!(

@@ -13,7 +13,7 @@ use lettre::transport::smtp::client::{Certificate, TlsParameters};
 use tokio::sync::{Notify, OnceCell, Semaphore, SemaphorePermit};
 
 use super::address::address;
-use super::mail_error::{MailError, Stage};
+use super::mail_error::{MailError, MailErrorKind, Stage};
 use super::options::MailOptions;
 use super::server_url::ServerUrl;
 use super::session::SmtpSession;
@@ -155,12 +155,10 @@ impl MailClient {
     async fn await_server(&self) {
         let mut pause = FIRST_PAUSE;
         while let Err((stage, error)) = self.probe().await {
+            // A password that is refused for good: some servers lock its user out.
+            let is_refused = stage == Stage::LoggingIn && error.kind != MailErrorKind::Deferred;
             self.note(Some(error));
-            let next = if stage == Stage::LoggingIn {
-                LONGEST_PAUSE
-            } else {
-                pause
-            };
+            let next = if is_refused { LONGEST_PAUSE } else { pause };
             tokio::time::sleep(next.mul_f64(rand::random_range(0.75..1.25))).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
@@ -228,7 +226,7 @@ impl MailPlace<'_> {
         let sent = tokio::time::timeout(limit, sending).await;
         let sent = sent.unwrap_or_else(|_| Err(MailError::timed_out(&stage, limit)));
         match &sent {
-            Err(error) if stage.is_of_server() => {
+            Err(error) if stage.is_of_server() && error.kind != MailErrorKind::Deferred => {
                 client.note(Some(error.clone()));
                 client.0.lost.notify_one();
             }

@@ -82,15 +82,19 @@ impl MailError {
     pub(super) fn of(stage: &Stage, error: &Error) -> Self {
         let answered = error.status().map(|code| u16::from(code) / 100);
         let kind = match answered {
-            Some(_) if stage.is_of_server() => MailErrorKind::Unreachable,
             Some(4) => MailErrorKind::Deferred,
+            Some(_) if stage.is_of_server() => MailErrorKind::Unreachable,
             Some(_) => MailErrorKind::Rejected,
             None if *stage == Stage::Content => MailErrorKind::InDoubt,
             None if error.is_client() => MailErrorKind::Rejected,
             None => MailErrorKind::Unreachable,
         };
-        let plain: String = error
-            .to_string()
+        // A server may repeat in its answer what it was sent: the password.
+        let said = match error.status() {
+            Some(code) if *stage == Stage::LoggingIn => format!("the server answers {code}"),
+            _ => error.to_string(),
+        };
+        let plain: String = said
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
             .take(SHOWN)
