@@ -45,7 +45,7 @@ pub(crate) struct AuditFilter {
     pub(crate) before: Option<i64>,
 }
 
-/// An entry as it is listed. Action and outcome are numbers of the schema.
+/// An entry as it is listed. Action and outcome are none where this program does not know their numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditRow {
     pub(crate) id: i64,

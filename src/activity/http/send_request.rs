@@ -66,10 +66,6 @@ impl Activity for SendHttpRequest {
         Ok(Step::Wait)
     }
 
-    async fn child_completed(&self, _context: &mut ActivityContext<'_>, _child: EndedChild) -> Result<Step, Fault> {
-        Ok(Step::Done)
-    }
-
     async fn child_cancelled(&self, _context: &mut ActivityContext<'_>, _child: EndedChild) -> Result<Step, Fault> {
         Ok(Step::Done)
     }

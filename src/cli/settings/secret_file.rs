@@ -9,13 +9,14 @@ use crate::harness::secret::{Secret, redact};
 const LARGEST: u64 = 64 * 1024;
 
 /// The flags that may contain a secret, with what to use instead. A URL is a secret only if it has a password.
-const FLAGS: [(&str, &str); 6] = [
+const FLAGS: [(&str, &str); 7] = [
     ("--api-key", "--api-key-file"),
     ("--script-config", "--script-config-file"),
     ("--database-url", "--database-password-file"),
     ("--direct-database-url", "--database-password-file"),
     ("--redis-url", "redis-url-file in the --config file"),
     ("--rabbitmq-url", "rabbitmq-url-file in the --config file"),
+    ("--smtp-url", "smtp-url-file in the --config file"),
 ];
 
 /// The text of a file, without the line break at its end.
@@ -107,6 +108,7 @@ mod tests {
             );
         }
         assert!(found(&["serve", "--redis-url=redis://:p@h"]).contains("redis-url-file"));
+        assert!(found(&["serve", "--smtp-url", "smtp://u:p@h"]).contains("smtp-url-file"));
         for url in ["postgres://u@h/d", "Server=h;Database=d", "redis://h"] {
             assert_eq!(
                 found(&["serve", "--database-url", url, "--redis-url", url]),

@@ -306,7 +306,7 @@ impl EngineBuilder {
         self
     }
 
-    /// The receivers of events that settings have. Those of earlier settings that are not among them are deleted when the
+    /// The receivers of events that settings have. Those of earlier settings that are not among them are paused when the
     /// engine starts; those of the API stay. Default: none are changed.
     #[cfg(feature = "http")]
     pub fn webhook_sinks(mut self, sinks: impl IntoIterator<Item = WebhookSink>) -> Self {

@@ -49,11 +49,11 @@ pub struct WebhookSinkSummary {
     pub definition_ids: Vec<String>,
     /// Whether it is sent to.
     pub state: WebhookSinkState,
-    /// An operator has paused it.
+    /// An operator has paused it, or it has left the settings.
     pub is_paused: bool,
     /// It comes from the settings of a node: the API only pauses it.
     pub is_configured: bool,
-    /// Why it fails or is disabled.
+    /// Why it fails, is disabled, or is paused by a node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Rounds in a row without a success.

@@ -98,7 +98,17 @@ async fn an_event_starts_and_resumes_workflows_once_for_its_id() {
         .iter()
         .find(|output| output["name"] == "Payload")
         .unwrap();
-    assert!(payload["typeName"].as_str().unwrap().contains("ObjectDictionary") || payload["typeName"].is_string());
+    let query = of_type("Elsa.HttpEndpoint").unwrap();
+    let query = query["outputs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|output| output["name"] == "QueryStringData");
+    assert_eq!(
+        payload["typeName"],
+        query.unwrap()["typeName"],
+        "a dictionary of objects"
+    );
     assert!(of_type("Webhooks.OtherShop.OrderPaid").is_some() && of_type("Orders.Lost").is_some());
     for _ in 0..3 {
         send(&node, SECRET, "msg-1", now(), &paid(7)).await.expect(200);
