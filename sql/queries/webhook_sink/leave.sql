@@ -12,6 +12,7 @@ WITH changed AS (
         WHERE x.tenant_id = $1 AND x.deleted_at IS NULL AND x.is_configured AND x.id <> ALL ($2::text[])
         ORDER BY x.number FOR NO KEY UPDATE) s
 )
-UPDATE webhook_sink s SET is_configured = false, paused = true, note = $3, updated_at = now()
+UPDATE webhook_sink s SET is_configured = false, paused = true,
+                          note = CASE WHEN s.disabled_at IS NULL THEN $3 ELSE s.note END, updated_at = now()
 FROM left_over l WHERE s.number = l.number
 RETURNING s.id

@@ -236,12 +236,14 @@ impl Engine {
         };
         let is_async = request.is_async;
         let attempt = link.attempt(request.client);
+        // It changes nothing, and ends with its request: what waits for a row that may never be there is bounded by those.
+        let found = self.link_row(&node, link).await?;
         let (engine, owner, owned) = (self.clone(), Arc::clone(&node), attempt.clone());
         // A task of its own: the audit has the attempt also if the client goes away.
         let accepting = node
             .lifecycle
             .tasks
-            .spawn(async move { engine.accept_and_note(&owner, link, &owned, request).await });
+            .spawn(async move { engine.accept_and_note(&owner, found, &owned, request).await });
         let used = accepting
             .await
             .map_err(|_| Error::internal("accepting a request by link failed"))?;
@@ -270,14 +272,13 @@ impl Engine {
     async fn accept_and_note(
         &self,
         node: &NodeContext,
-        link: GenuineLink,
+        found: Option<FoundLink>,
         attempt: &LinkUse,
         request: LinkUseRequest,
     ) -> Result<AcceptedUse> {
-        let found = self.link_row(node, link).await?;
         let instance = found.as_ref().map(|found| found.instance.clone());
         let key = match request.idempotency {
-            Some(given) => link_request_key(link.id, given),
+            Some(given) => link_request_key(attempt.id, given),
             None => IdempotencyKey::random(LINK_ROUTE),
         };
         let used = self.accept_by_link(node, found, attempt, request.input, key).await;

@@ -28,7 +28,7 @@ enum Ask {
     /// More may be due than was read.
     More,
     /// Nothing more was due then.
-    Nothing(Instant),
+    Nothing,
     /// It fails, and one delivery asks whether it is back: what that has come to decides.
     Probes,
     /// It is not sent to before then; `None`: it is not this node's any more, or must not be sent to.
@@ -44,6 +44,8 @@ struct ClaimedSink {
     width: usize,
     /// Rounds in a row without a success.
     failures: u32,
+    /// Since when each read has found nothing due.
+    idle_since: Option<Instant>,
     ask: Ask,
 }
 
@@ -56,7 +58,7 @@ impl ClaimedSink {
     fn room(&self, widest: usize, now: Instant) -> usize {
         let flying = self.in_flight.len();
         match self.ask {
-            Ask::Nothing(_) | Ask::Probes | Ask::Rests(None) => return 0,
+            Ask::Nothing | Ask::Probes | Ask::Rests(None) => return 0,
             Ask::Rests(Some(until)) if now < until => return 0,
             Ask::More | Ask::Rests(_) => {}
         }
@@ -84,21 +86,23 @@ pub(super) struct ClaimedSinks(BTreeMap<SinkNumber, ClaimedSink>);
 impl ClaimedSinks {
     pub(super) fn claimed(&mut self, claims: &[SinkClaim]) {
         for claim in claims {
-            let sink = ClaimedSink {
+            // One that is there was released, or changed, and this node did not know: it still sends what is in flight.
+            let sink = self.0.entry(claim.number).or_insert_with(|| ClaimedSink {
                 claim: *claim,
                 in_flight: HashMap::new(),
                 width: FIRST_OF_SINK,
                 failures: 0,
+                idle_since: None,
                 ask: Ask::More,
-            };
-            self.0.insert(claim.number, sink);
+            });
+            (sink.claim, sink.ask) = (*claim, Ask::More);
         }
     }
 
     /// Something may have become due for any of them.
     pub(super) fn ask_all(&mut self) {
         for sink in self.0.values_mut() {
-            if let Ask::Nothing(_) = sink.ask {
+            if let Ask::Nothing = sink.ask {
                 sink.ask = Ask::More;
             }
         }
@@ -161,8 +165,12 @@ impl ClaimedSinks {
                 continue;
             };
             sink.failures = due.failures;
+            sink.idle_since = match due.deliveries.is_empty() {
+                true => sink.idle_since.or_else(|| Some(Instant::now())),
+                false => None,
+            };
             sink.ask = match (due.deliveries.is_empty(), due.failures) {
-                (true, _) => Ask::Nothing(Instant::now()),
+                (true, _) => Ask::Nothing,
                 (false, 0) => Ask::More,
                 (false, _) => Ask::Probes,
             };
@@ -211,7 +219,7 @@ impl ClaimedSinks {
     pub(super) fn releasable(&self, now: Instant) -> Vec<SinkClaim> {
         let is_over = |sink: &ClaimedSink| match sink.ask {
             Ask::More => false,
-            Ask::Nothing(since) => now.duration_since(since) >= IDLE,
+            Ask::Nothing => sink.idle_since.is_some_and(|since| now.duration_since(since) >= IDLE),
             Ask::Probes | Ask::Rests(_) => true,
         };
         let ends = self

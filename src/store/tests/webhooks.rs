@@ -258,6 +258,33 @@ async fn a_sink_that_is_gone_gives_up_what_is_pending() {
 }
 
 #[tokio::test]
+async fn an_answer_from_a_former_url_disables_nothing_and_another_url_enables() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    register(&writer, "crm", &[]).await;
+    let first = commit(&writer, "i1", "Elsa.RunTask").await;
+    let moves = async |url: &str| {
+        let change = SinkChange {
+            url: Some(url.to_owned()),
+            ..SinkChange::default()
+        };
+        assert!(sink::update(&writer.pool, &tenant(), "crm", &change).await.unwrap());
+    };
+    let before = claimed(&writer).await[0];
+    moves("http://moved.example/hooks").await;
+    mark(&writer, before, SinkOutcome::Gone, first, Attempt::Gone).await;
+    assert_eq!(sink::list(&writer.pool).await.unwrap().1.len(), 1, "it has moved");
+    let now = claimed(&writer).await[0];
+    assert!(now.claim_no > before.claim_no);
+    mark(&writer, now, SinkOutcome::Gone, first, Attempt::Gone).await;
+    assert!(sink::list(&writer.pool).await.unwrap().1.is_empty());
+    moves("http://again.example/hooks").await;
+    let shown = sink::show(&writer.pool, &tenant(), Some("crm")).await.unwrap();
+    assert!(shown[0].disabled_at.is_none() && shown[0].note.is_none());
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
 async fn a_claim_whose_answer_was_lost_is_made_again() {
     let fixture = Fixture::new().await;
     let (one, two) = (fixture.writer().await, fixture.writer().await);
