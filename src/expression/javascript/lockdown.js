@@ -1,7 +1,8 @@
 // What a script is not given, and bounds of what takes long or ends badly in QuickJS's built-ins. Evaluated after Elsa's
 // functions, which keep the originals, and before a realm is frozen.
 //
-// `host.room(true)` gives the heap room for a compiler, and `host.room(false)` takes it; `host.localeCompare` compares texts.
+// `host.room(true)` gives the heap room for a compiler, and `host.room(false)` takes it; `host.localeCompare` compares texts;
+// `host.stops()` is whether the script must end.
 (function (host) {
   'use strict';
   const LONG_LIST = 1 << 22, LONG_TEXT = 1 << 16, WORK = 1 << 29, LONG_PATTERN = 1 << 12, DEEP = 100, MARKS = 1000, COMPARED = 1 << 20;
@@ -65,10 +66,16 @@
   }
 
   // Searches whose time is the product of both lengths.
+  const pattern = RegExp, isPattern = (value) => typeof value === 'object' && value !== null;
+  const isObject = (value) => isPattern(value) || typeof value === 'function';
+  const searches = { __proto__: null, split: Symbol.split, replace: Symbol.replace, replaceAll: Symbol.replace };
   function boundedSearch(native) {
+    const symbol = searches[native.name];
     return { method(needle, ...list) {
       if (typeof this === 'string' && this.length <= LONG_TEXT) return apply(native, this, [needle, ...list]);
-      if (this === undefined || this === null || (typeof needle === 'object' && needle !== null)) return apply(native, this, [needle, ...list]);
+      if (this === undefined || this === null || needle instanceof pattern) return apply(native, this, [needle, ...list]);
+      const own = symbol !== undefined && isObject(needle) ? needle[symbol] : undefined;
+      if (own !== undefined && own !== null) return apply(own, needle, [this, ...list]);
       const whole = `${this}`, part = `${needle}`;
       if (whole.length * min(part.length, whole.length) > WORK && part.length > 64) {
         throw new range(native.name + ' is limited to texts of ' + LONG_TEXT + ' characters here, or to short ones in them');
@@ -79,8 +86,7 @@
   for (const name of ['includes', 'indexOf', 'lastIndexOf', 'replace', 'replaceAll', 'split']) replace(String.prototype, name, boundedSearch);
 
   // Patterns are compiled with room in the heap, and are short.
-  const pattern = RegExp, { includes } = String.prototype;
-  const isPattern = (value) => typeof value === 'object' && value !== null;
+  const { includes } = String.prototype;
   function parts(list) {
     const from = list[0], isMade = from instanceof pattern;
     const source = isMade ? from.source : from === undefined ? from : `${from}`;
@@ -150,7 +156,6 @@
   // Each call of such a chain is a call of the one before, which QuickJS does not count.
   const depths = new WeakMap(), depthOf = unbound(WeakMap.prototype.get), setDepth = unbound(WeakMap.prototype.set);
   function unbound(method) { return (self, ...list) => apply(method, self, list); }
-  const isObject = (value) => isPattern(value) || typeof value === 'function';
   function deeper(native) {
     return { method(...list) {
       let depth = 1;
@@ -166,6 +171,27 @@
     for (const name of ['map', 'filter', 'take', 'drop', 'flatMap']) replace(Iterator.prototype, name, deeper);
     for (const name of ['from', 'concat']) replace(Iterator, name, deeper);
   }
+
+  // An async generator and the function of a promise catch the interrupt; so the next one comes in their caller.
+  const ends = () => { if (host.stops()) for (;;); };
+  for (const name of ['next', 'return', 'throw']) {
+    replace(getPrototypeOf((async function* () {}).prototype), name, (native) => ({ method(...list) {
+      const result = apply(native, this, list);
+      ends();
+      return result;
+    } }).method);
+  }
+  const promise = Promise;
+  const promises = new Proxy(promise, {
+    __proto__: null,
+    construct(native, list, made) {
+      const result = construct(native, list, made === promises ? native : made);
+      ends();
+      return result;
+    },
+  });
+  setHidden(promise.prototype, 'constructor', promises);
+  setHidden(root, 'Promise', promises);
 
   // Marks that combine with the character before them are sorted, each run of them in quadratic time.
   const exec = pattern.prototype.exec, marked = /[\p{M}\uff9e\uff9f]{1000}/u;

@@ -159,6 +159,8 @@ impl RealmFunctions {
             Ok(())
         };
         host.set("room", Function::new(ctx.clone(), room)?)?;
+        let of = Rc::clone(watch);
+        host.set("stops", Function::new(ctx.clone(), move || of.interrupts())?)?;
         host.set("localeCompare", Function::new(ctx.clone(), locale_compare)?)?;
         scripts.lockdown.call::<_, ()>((host,))?;
         let begun = Function::new(ctx.clone(), Begun(Rc::clone(watch)).function())?;

@@ -1,8 +1,8 @@
 //! Whether the script of a realm must stop, and whether its heap may grow.
 //!
 //! QuickJS calls the interrupt handler after ten thousand steps, where a step is a call or an iteration of a loop. The
-//! allocator (`heap_allocator`) asks, too: once a script must stop or exceeds its heap limit, it gets no more large
-//! blocks, and its next call of the handler ends it. It still gets small blocks far beyond the limit ([`most`]),
+//! allocator (`heap_allocator`) asks, too: once a script exceeds its heap limit, it gets no more large blocks, and once it
+//! must stop hardly any, and its next call of the handler ends it. It still gets small blocks far beyond the limit ([`most`]),
 //! because QuickJS does not survive every failed allocation. No block is refused while text is compiled, because only
 //! authors write it and it is short.
 
@@ -10,6 +10,12 @@ use std::cell::Cell;
 
 /// The smallest block that can be refused, in bytes. Smaller ones hold single objects, or many small ones.
 const LARGE: usize = 8 << 10;
+
+/// Of so many large blocks that a script asks for after its time, the last [`GRANTED`] are not refused: the text of the interrupt
+/// may be long, and a script can catch what a refused block throws in its place.
+const LATE_BLOCKS: u32 = 1 << 13;
+/// As many as a text of megabytes needs while it grows.
+const GRANTED: u32 = 24;
 
 /// The maximum size in bytes of a heap with this limit.
 fn most(limit: usize) -> usize {
@@ -28,6 +34,8 @@ pub(super) struct ScriptWatch {
     has_room: Cell<bool>,
     /// The script has reached its heap limit.
     is_full: Cell<bool>,
+    /// The large blocks that a script has asked for after its time.
+    late_blocks: Cell<u32>,
 }
 
 impl ScriptWatch {
@@ -40,6 +48,7 @@ impl ScriptWatch {
             is_active: Cell::new(false),
             has_room: Cell::new(false),
             is_full: Cell::new(false),
+            late_blocks: Cell::new(0),
         }
     }
 
@@ -81,9 +90,15 @@ impl ScriptWatch {
         }
         let must_stop = (self.must_stop)();
         let after = self.bytes.get().saturating_add(grown);
-        if after > self.memory_limit || must_stop {
-            self.is_full.set(self.is_full.get() || after > self.memory_limit);
+        if after > self.memory_limit {
+            self.is_full.set(true);
             if size >= LARGE {
+                return false;
+            }
+        } else if must_stop && size >= LARGE {
+            let asked = self.late_blocks.get().wrapping_add(1);
+            self.late_blocks.set(asked);
+            if asked % LATE_BLOCKS < LATE_BLOCKS - GRANTED {
                 return false;
             }
         }

@@ -1,5 +1,5 @@
-//! `webhooks`: workflows each of whose ends is an event for a sink, against workflows without one; and how fast deliveries that
-//! wait are sent to a receiver of this process.
+//! `webhooks`: workflows each of whose ends is an event for a sink, against workflows without one, and against a paused sink,
+//! whose deliveries are only committed; and how fast deliveries that wait are sent to a receiver of this process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -38,30 +38,36 @@ pub(crate) async fn run(target: &Target, settings: &Webhooks) -> Result<(), Fail
         engines.publish(&[definition()?]).await?;
         let engine = engines.first()?;
         let (mut plain_rates, mut hook_rates, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        let mut paused_ratios = Vec::new();
         for pair in 1..=PAIRS {
             let plain = executes(engine, settings).await?;
             engine.add_webhook_sink(&sink(&server.url, false)).await?;
             let with_events = executes(engine, settings).await?;
             settled(&received).await;
             engine.delete_webhook_sink(SINK).await?;
-            eprintln!("pair {pair}: {plain:.0}/s without a sink, {with_events:.0}/s with one");
+            engine.add_webhook_sink(&sink(&server.url, true)).await?;
+            let paused = executes(engine, settings).await?;
+            engine.delete_webhook_sink(SINK).await?;
+            eprintln!("pair {pair}: {plain:.0}/s without a sink, {with_events:.0}/s with one, {paused:.0}/s with a paused one");
+            paused_ratios.push(paused / plain.max(1e-9));
             plain_rates.push(plain);
             hook_rates.push(with_events);
             ratios.push(with_events / plain.max(1e-9));
         }
         let delivered = deliveries(engine, settings, &server.url, &received).await?;
         engines.end().await;
-        let ratio = to_three_digits(nearest_rank(&ratios, 50));
+        let [ratio, paused_ratio] = [&ratios, &paused_ratios].map(|all| to_three_digits(nearest_rank(all, 50)));
         let [plain, hooked] = [plain_rates, hook_rates].map(|rates| nearest_rank(&rates, 50).round());
         print_line(&format!(
             "{} clients: {plain} workflows/s without a sink, {hooked} workflows/s with an event each, {ratio} times (of {ratios:.2?}); \
-             {} deliveries that waited: {delivered:.0}/s",
+             {paused_ratio} times with a paused sink (of {paused_ratios:.2?}); {} deliveries that waited: {delivered:.0}/s",
             settings.clients, settings.deliveries
         ));
         if settings.json {
             let report = json!({
                 "experiment": "webhooks", "clients": settings.clients, "seconds": settings.seconds,
-                "plain_per_s": plain, "workflows_per_s": hooked, "ratio": ratio, "deliveries_per_s": delivered.round(),
+                "plain_per_s": plain, "workflows_per_s": hooked, "ratio": ratio, "paused_ratio": paused_ratio,
+                "deliveries_per_s": delivered.round(),
             });
             print_line(&report.to_string());
         }

@@ -6,8 +6,8 @@ use crate::expression::ScriptErrorKind::{Memory, Syntax, Thrown, Timeout};
 use crate::expression::{ScriptEngine, ScriptOptions, ScriptScope};
 
 /// What these scripts have in common. An operator calls nothing that asks, and neither do statements in a row.
-const ROWS: &str = "const digits = '7'.repeat(3e5), large = 1n << 1048000n, one = 1, f = () => 0, \
-    doubled = (s) => { for (let i = 0; i < 16; i++) s += s; return s; }, \
+const ROWS: &str = "const digits = '7'.repeat(3e5), large = 1n << 524000n, one = 1, f = () => 0, \
+    doubled = (s) => { for (let i = 0; i < 13; i++) s += s; return s; }, \
     deeper = (n) => { let o = {}; for (let i = 0; i < n; i++) o = { __proto__: o }; return o; }, \
     wider = (n, v) => { const o = {}; for (let i = 0; i < n; i++) o['k' + i] = v; return o; }, \
     rope = doubled('a'.repeat(9000)), other = doubled('a'.repeat(9000)), \
