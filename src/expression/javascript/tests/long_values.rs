@@ -92,7 +92,7 @@ const HOSTILE: &[&str] = &[
     "Float64Array.from(list(blank))",
     "Float64Array.from(list(blank).values())",
     "new Float64Array(20000).set(list(blank))",
-    "JSON.stringify({}, list(t))",
+    "JSON.stringify({}, list(t)); for (;;);",
     // Functions as lists, and what changes when it is read again.
     "const l = list(t); new Set([t]).isSupersetOf(Object.assign(() => 0, { size: 1, has: Object, keys: () => l.values() })); \
      for (;;);",
