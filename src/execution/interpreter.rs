@@ -1,6 +1,6 @@
 //! The interpreter: compiles and validates definitions, and runs bursts.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -27,14 +27,11 @@ use super::script_names;
 use super::state::InstanceState;
 use super::status::{Status, SubStatus};
 use super::validate;
-use crate::activity::{
-    ActivityKind, ActivityNode, AllPublished, Catalogue, HTTP_ENDPOINT, NodeIndex, NodeInput, TriggerStimulus,
-};
+use crate::activity::{ActivityKind, ActivityNode, AllPublished, Catalogue, HTTP_ENDPOINT, NodeInput, TriggerStimulus};
 use crate::definition::{Problems, Trigger, ValidationError, WorkflowDefinition};
 use crate::expression::{LANGUAGES, ScriptEngine, ScriptSession};
 use crate::id::{ActivityId, BookmarkId, InstanceId, StimulusHash, VersionId};
 use crate::schedule::Schedule;
-use crate::shortened::shortened;
 use crate::{Error, Result};
 
 /// How long the triggers of a definition are computed before other tasks of the thread run.
