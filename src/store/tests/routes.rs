@@ -160,7 +160,9 @@ async fn of_two_publishes_that_match_a_path_in_common_one_is_refused() {
         }
         let apart = of(200 + round, &format!("orders{round}/{{id:guid}}"));
         let third = format!("third{round}");
-        publish(&fixture, &pools[0], &named(&third, &third), &apart).await.unwrap();
+        publish(&fixture, &pools[0], &named(&third, &third), &apart)
+            .await
+            .unwrap();
     }
     assert_eq!(fixture.count("SELECT count(*) FROM trigger").await, 40);
     fixture.is_sound().await;
