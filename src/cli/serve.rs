@@ -9,11 +9,11 @@ use super::health_server::{self, HealthServer};
 use super::services::OpenedServices;
 use super::settings::{Common, RoleName, Serve, WebhooksOfFile};
 use crate::api::{self, ApiKey, ApiOptions, ConnectionLimits};
-use crate::http::{Listening, serve_until};
 use crate::harness::failure::{Failure, HUNG};
 use crate::harness::print_line;
 use crate::harness::stop::{self, Shutdown};
 use crate::harness::work_activity::WorkActivity;
+use crate::http::{Listening, serve_until};
 use crate::runtime::{Engine, EngineBuilder, Role};
 
 /// The part of the drain timeout that is reserved for the release of unfinished claims.

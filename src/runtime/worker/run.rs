@@ -198,7 +198,12 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
 fn origin(row: &ClaimedRow, instruction: &Instruction, generation: i64) -> InstructionOrigin {
     InstructionOrigin {
         row: match (instruction, &row.claim) {
-            (Instruction::Start { request: Some(request), .. }, _) if request.recurs => {
+            (
+                Instruction::Start {
+                    request: Some(request), ..
+                },
+                _,
+            ) if request.recurs => {
                 format!("request|{}", request.id)
             }
             (

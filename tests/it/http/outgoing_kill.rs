@@ -154,13 +154,19 @@ async fn the_repeat_of_a_request_with_files_has_its_instance_and_its_keys() {
     // Another key is another request.
     assert_eq!(again("up", "other").await.0, 200);
     let other = target.recorded().pop().unwrap();
-    assert!(sent.iter().all(|sent| sent.path != other.path && sent.keys != other.keys));
+    assert!(
+        sent.iter()
+            .all(|sent| sent.path != other.path && sent.keys != other.keys)
+    );
     // A key that has expired starts another instance, beside the one that it had started.
     let client = database.connect().await;
     let expire = "UPDATE mainspring.idempotency_key SET expires_at = now() - interval '1 second'";
     client.execute(expire, &[]).await.unwrap();
     assert_eq!(again("up", "k").await.0, 200);
     let after = target.recorded().pop().unwrap();
-    assert!(sent.iter().all(|sent| sent.path != after.path && sent.keys != after.keys));
+    assert!(
+        sent.iter()
+            .all(|sent| sent.path != after.path && sent.keys != after.keys)
+    );
     assert_invariants(&database).await;
 }
