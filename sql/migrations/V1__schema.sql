@@ -333,6 +333,9 @@ CREATE TABLE trigger (
     revision bigint NOT NULL DEFAULT 0,
     -- What the compiled regular expressions of its route take, at most.
     pattern_bytes integer NOT NULL DEFAULT 0,
+    -- Of a route with constraints: a hash of its method and of its template without them. Routes with another one match no path in
+    -- common.
+    outline bytea,
     PRIMARY KEY (definition_id, activity_id, hash, tenant_id)
 );
 CREATE INDEX trigger_hash ON trigger (hash, tenant_id);
@@ -340,6 +343,7 @@ CREATE INDEX trigger_hash ON trigger (hash, tenant_id);
 CREATE UNIQUE INDEX trigger_route ON trigger (hash, tenant_id) WHERE name = 'Elsa.HttpEndpoint';
 CREATE INDEX trigger_route_revision ON trigger (revision) INCLUDE (tenant_id) WHERE name = 'Elsa.HttpEndpoint';
 CREATE INDEX trigger_patterns ON trigger (pattern_bytes) INCLUDE (tenant_id) WHERE pattern_bytes > 0;
+CREATE INDEX trigger_outline ON trigger (outline, tenant_id) WHERE outline IS NOT NULL;
 
 CREATE TABLE schedule (
     tenant_id text COLLATE "C" NOT NULL,

@@ -133,6 +133,8 @@ pub(crate) struct Inner {
     observed: Arc<Observed>,
     /// Nothing new is claimed; requests are still served.
     leaving: CancellationToken,
+    /// Requests that would begin something are refused, while what was accepted goes on.
+    refuses: AtomicBool,
     closing: CancellationToken,
     /// The database refuses this node's credentials.
     refused: Arc<AtomicBool>,
@@ -232,6 +234,7 @@ impl Engine {
             current,
             observed,
             leaving,
+            refuses: AtomicBool::new(false),
             closing,
             refused,
             drain_timeout,
@@ -294,7 +297,7 @@ impl Engine {
     /// The same, if it accepts new work and its last check-in is recent.
     pub(super) fn accepting(&self) -> Result<Arc<NodeContext>> {
         let node = self.node()?;
-        if self.inner.closing.is_cancelled() {
+        if self.inner.closing.is_cancelled() || self.inner.refuses.load(Ordering::Relaxed) {
             return Err(Error::unavailable(
                 "draining",
                 "this node is about to stop; try another one",
@@ -402,6 +405,12 @@ impl Engine {
             node.begin_drain();
         }
         has_api_peers && self.inner.settings.roles.contains(&Role::Api)
+    }
+
+    /// Refuses what would begin something as `draining`, while what was accepted goes on as if the node did not stop:
+    /// where no other node serves, clients have to come back. [`Engine::shutdown`] follows.
+    pub(crate) fn refuse_new(&self) {
+        self.inner.refuses.store(true, Ordering::Relaxed);
     }
 
     /// Whether this node is about to stop.

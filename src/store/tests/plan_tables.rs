@@ -50,8 +50,9 @@ pub(super) const FILL: &str = "
         FROM generate_series(1, 10000) n, generate_series(1, 2) v;
     INSERT INTO trigger (tenant_id, definition_id, activity_id, hash, name, payload)
         SELECT '', 'd' || n, 'a', sha256(n::text::bytea), 'Elsa.Event', '{}' FROM generate_series(1, 10000) n;
-    INSERT INTO trigger (tenant_id, definition_id, activity_id, hash, name, payload, revision, pattern_bytes)
-        SELECT '', 'd' || n, 'h', sha256(n::text::bytea), 'Elsa.HttpEndpoint', '{}', n, n % 10 / 9 FROM generate_series(1, 2000) n;
+    INSERT INTO trigger (tenant_id, definition_id, activity_id, hash, name, payload, revision, pattern_bytes, outline)
+        SELECT '', 'd' || n, 'h', sha256(n::text::bytea), 'Elsa.HttpEndpoint', '{}', n, n % 10 / 9, sha256((n % 1000)::text::bytea)
+        FROM generate_series(1, 2000) n;
     INSERT INTO bookmark_route (id, tenant_id, anchor, hash, template, method)
         SELECT sha256(n::text::bytea), '', sha256(n::text::bytea), sha256(n::text::bytea), 'a/{b}', 'get'
         FROM generate_series(1, 20000) n;
