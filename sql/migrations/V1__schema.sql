@@ -1091,11 +1091,8 @@ CREATE INDEX webhook_delivery_dead ON webhook_delivery (sink, ended_at) WHERE st
 CREATE INDEX webhook_delivery_instance ON webhook_delivery (instance_id);
 CREATE INDEX webhook_delivery_expiry ON webhook_delivery (expires_at);
 
--- Argument of commit/deliveries.sql: an event that a burst causes.
-CREATE TYPE commit_delivery AS (
-    tenant_id text COLLATE "C", instance_id text COLLATE "C", burst uuid, id uuid, definition_id text COLLATE "C",
-    event_type text, payload json
-);
+-- Argument of commit/batch.sql: an event that a burst causes. The payload is JSON.
+CREATE TYPE commit_delivery AS (no integer, id uuid, event_type text, payload text);
 
 -- A dead letter is an event, whichever statement makes it.
 CREATE FUNCTION deliver_dead_letter() RETURNS trigger

@@ -4,12 +4,7 @@ use super::plans::Hot;
 use crate::store::parts::with_parts;
 
 /// Each with its arguments.
-const HOT: [(&str, &str, &str); 6] = [
-    (
-        "commit/deliveries",
-        include_str!("../../../sql/queries/commit/deliveries.sql"),
-        "array[row('','i7',gen_random_uuid(),gen_random_uuid(),'d7','Elsa.RunTask','{}')::commit_delivery]",
-    ),
+const HOT: [(&str, &str, &str); 5] = [
     (
         "webhook_sink/claim",
         include_str!("../../../sql/queries/webhook_sink/claim.sql"),
@@ -68,7 +63,6 @@ pub(super) fn hot() -> impl Iterator<Item = Hot> {
         name,
         // The conflict is looked up in the index, which no plan shows; of a replay it is that of one form.
         sql: leak(match name {
-            "commit/deliveries" => sql.replace(", webhook_delivery_pkey", ""),
             "webhook_delivery/replay" => sql.replace(", webhook_delivery_pkey", ""),
             _ => sql.to_owned(),
         }),

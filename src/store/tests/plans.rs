@@ -78,7 +78,8 @@ const HOT: [Hot; 48] = [
          array[row(0,sha256('7'),'Elsa.Event',null,null,false,1)::commit_event], array[row(0,'i9','d9',null,'{}',null)::commit_child],
          array[row(0,true,'{}')::commit_child_end], array[row(0,'i7',1,2,true,false)::commit_nested],
          array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim], array[row(0,'i9','b',true)::commit_awaited],
-         array[row(0,gen_random_uuid(),3,null,null,null)::commit_answer]",
+         array[row(0,gen_random_uuid(),3,null,null,null)::commit_answer],
+         array[row(0,gen_random_uuid(),'Elsa.RunTask','{}')::commit_delivery]",
         true
     ),
     hot!(

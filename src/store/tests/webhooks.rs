@@ -30,14 +30,14 @@ async fn register(writer: &Writer, id: &str, types: &[&str]) {
 }
 
 /// Commits an instance that causes an event.
-async fn commit(writer: &Writer, instance: &str, event_type: &str) -> Uuid {
+async fn commit(writer: &Writer, instance: &str, event_type: &'static str) -> Uuid {
     let id = Uuid::new_v4();
     let mut request = burst(instance, None);
     request.effects = Effects {
         deliveries: vec![DeliveryRow {
             id,
-            event_type: event_type.to_owned(),
-            payload: serde_json::json!({"of": instance}),
+            event_type,
+            payload: format!(r#"{{"of":"{instance}"}}"#),
             ..DeliveryRow::default()
         }],
         ..request.effects
@@ -98,7 +98,8 @@ async fn an_event_is_written_for_the_sinks_that_want_it_and_only_by_a_burst_that
     let mut lost = burst("i1", None);
     lost.effects.deliveries.push(DeliveryRow {
         id: Uuid::new_v4(),
-        event_type: "Elsa.RunTask".to_owned(),
+        event_type: "Elsa.RunTask",
+        payload: "{}".to_owned(),
         ..DeliveryRow::default()
     });
     writer.write(lost).await;
