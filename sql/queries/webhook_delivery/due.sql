@@ -7,7 +7,7 @@
 WITH flight AS MATERIALIZED (
     SELECT f.sink, f.id FROM unnest($5::integer[], $6::uuid[]) f(sink, id)
 )
-SELECT c.number, s.failures, r.webhooks AS revision, now() AS now, d.id, d.event_type, d.payload::text AS payload, d.attempts, d.created_at
+SELECT c.number, s.failures, r.webhooks AS revision, now() AS now, d.id, d.instance_id, d.event_type, d.payload::text AS payload, d.attempts, d.created_at
 FROM unnest($2::integer[], $3::bigint[], $4::integer[], $7::bigint[]) c(number, claim_no, room, bytes)
 CROSS JOIN revision r
 CROSS JOIN LATERAL (

@@ -20,6 +20,7 @@ fn claim(number: i32) -> SinkClaim {
 fn due(number: i32, failures: u32, count: usize) -> DueSink {
     let delivery = |_| DueDelivery {
         id: Uuid::new_v4(),
+        instance: String::new(),
         event_type: "Elsa.RunTask".to_owned(),
         payload: "{}".to_owned(),
         attempts: 0,
@@ -184,6 +185,7 @@ fn a_sink_without_anything_due_is_released_after_a_while() {
 fn sent(sink: i32, attempt: Attempt, asked: Option<u64>) -> Sent {
     let marked = Marked {
         sink: SinkNumber(sink),
+        instance: String::new(),
         id: Uuid::new_v4(),
         attempt,
     };

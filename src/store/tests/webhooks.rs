@@ -69,8 +69,11 @@ async fn due(writer: &Writer, claim: SinkClaim, in_flight: &[Uuid]) -> Option<Ve
 }
 
 async fn mark(writer: &Writer, claim: SinkClaim, outcome: SinkOutcome, id: Uuid, attempt: Attempt) {
+    let of_event = "SELECT instance_id FROM webhook_delivery WHERE id = $1";
+    let row = writer.pool.query_opt(of_event, &[&id]).await.unwrap();
     let marked = [Marked {
         sink: claim.number,
+        instance: row.map_or_else(String::new, |row| row.get("instance_id")),
         id,
         attempt,
     }];
@@ -137,6 +140,8 @@ async fn one_node_has_a_sink_until_it_releases_it_or_is_removed() {
     assert_eq!(due(&two, again, &[]).await, Some(vec![id]));
     mark(&two, again, SinkOutcome::Takes, id, Attempt::Delivered(200)).await;
     assert_eq!(due(&two, again, &[]).await, Some(vec![]));
+    let without_payload = "SELECT count(*) FROM webhook_delivery WHERE state = 1 AND payload IS NULL";
+    assert_eq!(fixture.count(without_payload).await, 1, "nothing sends it again");
     delivery::release(&two.pool, two.incarnation, &[again]).await.unwrap();
     assert_eq!(
         fixture
@@ -187,6 +192,12 @@ async fn a_sink_that_fails_rests_and_what_is_too_old_is_given_up_and_replayed() 
         .await
         .unwrap();
     assert_eq!(replayed, Replayed::Dead(1));
+    assert_eq!(
+        fixture
+            .count("SELECT count(*) FROM webhook_delivery WHERE payload IS NOT NULL")
+            .await,
+        1
+    );
     assert_eq!(
         delivery::replay(&writer.pool, &tenant(), "none", None, 1)
             .await

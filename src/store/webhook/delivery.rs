@@ -75,6 +75,7 @@ pub(crate) struct SinkRoom {
 #[derive(Clone, Debug)]
 pub(crate) struct DueDelivery {
     pub(crate) id: Uuid,
+    pub(crate) instance: String,
     pub(crate) event_type: String,
     /// JSON.
     pub(crate) payload: String,
@@ -121,7 +122,8 @@ pub(crate) async fn due(pool: &Pool, incarnation: Incarnation, rooms: &[SinkRoom
         &bytes,
     ];
     let rows = pool.query(DUE, &params).await?;
-    let at = columns!(rows; number, failures, revision, now, id, event_type, payload, attempts, created_at)?;
+    let at =
+        columns!(rows; number, failures, revision, now, id, instance_id, event_type, payload, attempts, created_at)?;
     let mut due = DueDeliveries::default();
     for row in &rows {
         let number = SinkNumber(row.get(at.number));
@@ -140,6 +142,7 @@ pub(crate) async fn due(pool: &Pool, incarnation: Incarnation, rooms: &[SinkRoom
         if let Some(sink) = due.sinks.last_mut() {
             sink.deliveries.push(DueDelivery {
                 id,
+                instance: row.get(at.instance_id),
                 event_type: row.get(at.event_type),
                 payload: row.get(at.payload),
                 attempts: u32::try_from(row.get::<_, i32>(at.attempts)).unwrap_or(0),
@@ -169,6 +172,7 @@ pub(crate) enum Attempt {
 #[derive(Clone, Debug)]
 pub(crate) struct Marked {
     pub(crate) sink: SinkNumber,
+    pub(crate) instance: String,
     pub(crate) id: Uuid,
     pub(crate) attempt: Attempt,
 }
@@ -225,7 +229,7 @@ pub(crate) async fn complete(
     let mut rows = AttemptColumns::default();
     marked.for_each(|marked| rows.add(marked));
     let (delivered, dead) = (micros(kept.delivered), micros(kept.dead));
-    let params: [&(dyn ToSql + Sync); 14] = [
+    let params: [&(dyn ToSql + Sync); 15] = [
         &incarnation.0,
         &numbers,
         &claim_nos,
@@ -233,6 +237,7 @@ pub(crate) async fn complete(
         &pauses,
         &notes,
         &rows.sinks,
+        &rows.instances,
         &rows.ids,
         &rows.states,
         &rows.statuses,
@@ -245,17 +250,18 @@ pub(crate) async fn complete(
 }
 
 #[derive(Default)]
-struct AttemptColumns {
+struct AttemptColumns<'a> {
     sinks: Vec<i32>,
+    instances: Vec<&'a str>,
     ids: Vec<Uuid>,
     states: Vec<i16>,
     statuses: Vec<Option<i16>>,
-    errors: Vec<Option<String>>,
+    errors: Vec<Option<&'a str>>,
     delays: Vec<i64>,
 }
 
-impl AttemptColumns {
-    fn add(&mut self, marked: &Marked) {
+impl<'a> AttemptColumns<'a> {
+    fn add(&mut self, marked: &'a Marked) {
         let status = |status: u16| i16::try_from(status).ok();
         let (state, status, error, delay) = match &marked.attempt {
             Attempt::Delivered(answered) => (DeliveryState::Delivered, status(*answered), None, 0),
@@ -266,17 +272,18 @@ impl AttemptColumns {
             } => (
                 DeliveryState::Pending,
                 answered.and_then(status),
-                Some(error.clone()),
+                Some(error.as_str()),
                 micros(*pause),
             ),
             Attempt::Gone => (
                 DeliveryState::DeadLetter,
                 Some(410),
-                Some("its sink has answered that it is gone".to_owned()),
+                Some("its sink has answered that it is gone"),
                 0,
             ),
         };
         self.sinks.push(marked.sink.0);
+        self.instances.push(&marked.instance);
         self.ids.push(marked.id);
         self.states.push(state.number());
         self.statuses.push(status);
