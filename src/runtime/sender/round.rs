@@ -25,9 +25,9 @@ const IDLE: Duration = Duration::from_secs(5);
 /// What is to be asked for a sink.
 #[derive(Clone, Copy, Debug)]
 enum Ask {
-    /// More may be due than was read.
+    /// More is due than was read.
     More,
-    /// Nothing more was due then.
+    /// Nothing more was due then, or too much for one read.
     Nothing,
     /// It fails, and one delivery asks whether it is back: what that has come to decides.
     Probes,
@@ -52,6 +52,13 @@ struct ClaimedSink {
 impl ClaimedSink {
     fn bytes(&self) -> usize {
         self.in_flight.values().sum()
+    }
+
+    /// It has answered to what asked whether it is back.
+    fn goes_on(&mut self) {
+        if let Ask::Probes = self.ask {
+            self.ask = Ask::More;
+        }
     }
 
     /// How many more it may be sent, if a sink may have so many at once.
@@ -153,9 +160,10 @@ impl ClaimedSinks {
         rooms
     }
 
-    /// What a read has found: nothing for a sink means that no more is due. Fewer than there is room for may also have been as many
-    /// bytes as are read at once.
-    pub(super) fn answered(&mut self, rooms: &[SinkRoom], found: &[DueSink]) {
+    /// What a read has found. A sink with as many as it had room for is read again at once. Fewer are all that were due, or as many bytes
+    /// as are read at once: returns whether another read is to follow after a pause.
+    pub(super) fn answered(&mut self, rooms: &[SinkRoom], found: &[DueSink]) -> bool {
+        let mut follows = false;
         for room in rooms {
             let Some(sink) = self.0.get_mut(&room.claim.number) else {
                 continue;
@@ -169,12 +177,18 @@ impl ClaimedSinks {
                 true => sink.idle_since.or_else(|| Some(Instant::now())),
                 false => None,
             };
+            let is_full = i32::try_from(due.deliveries.len()).is_ok_and(|count| count >= room.room);
             sink.ask = match (due.deliveries.is_empty(), due.failures) {
                 (true, _) => Ask::Nothing,
-                (false, 0) => Ask::More,
-                (false, _) => Ask::Probes,
+                (false, 1..) => Ask::Probes,
+                (false, 0) if is_full => Ask::More,
+                (false, 0) => {
+                    follows = true;
+                    Ask::Nothing
+                }
             };
         }
+        follows
     }
 
     pub(super) fn took_off(&mut self, number: SinkNumber, id: Uuid, bytes: usize) {
@@ -198,9 +212,9 @@ impl ClaimedSinks {
             SinkOutcome::Takes => {
                 sink.failures = 0;
                 sink.width = (sink.width * 2).min(MOST_OF_SINK);
-                sink.ask = Ask::More;
+                sink.goes_on();
             }
-            SinkOutcome::Refuses => sink.ask = Ask::More,
+            SinkOutcome::Refuses => sink.goes_on(),
             SinkOutcome::Fails { pause, .. } => {
                 sink.failures = sink.failures.max(1);
                 let until = now + *pause;

@@ -95,6 +95,22 @@ fn many_sinks_that_hang_leave_room_for_another_one() {
 }
 
 #[test]
+fn what_bursts_cause_one_by_one_is_read_together() {
+    let mut sinks = ClaimedSinks::default();
+    sinks.claimed(&[claim(1)]);
+    let rooms = sinks.rooms(Instant::now());
+    assert!(sinks.answered(&rooms, &[due(1, 0, 3)]), "a read follows after a pause");
+    assert!(sinks.rooms(Instant::now()).is_empty(), "and none before");
+    sinks.judge(SinkNumber(1), &SinkOutcome::Takes, Instant::now());
+    assert!(sinks.rooms(Instant::now()).is_empty(), "whatever was marked meanwhile");
+    sinks.ask_all();
+    let rooms = sinks.rooms(Instant::now());
+    let all = rooms[0].room as usize;
+    assert!(!sinks.answered(&rooms, &[due(1, 0, all)]));
+    assert_eq!(sinks.rooms(Instant::now()).len(), 1, "more is due than was read");
+}
+
+#[test]
 fn slow_sinks_leave_places_to_the_others() {
     let mut sinks = ClaimedSinks::default();
     let claims: Vec<SinkClaim> = (1..=32).map(claim).collect();
