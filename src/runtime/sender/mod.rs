@@ -325,7 +325,7 @@ impl Sender {
             node.webhooks.refresh(pool).await?;
         }
         let clock = due.now.map(DatabaseClock::read);
-        self.polls |= self.sinks.answered(&rooms, &due.sinks);
+        self.polls |= self.sinks.answered(&rooms, &due);
         for of_sink in due.sinks {
             let Some((sink, clock)) = node.webhooks.sink(of_sink.number).zip(clock) else {
                 continue;

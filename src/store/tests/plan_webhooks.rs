@@ -13,7 +13,8 @@ const HOT: [(&str, &str, &str); 5] = [
     (
         "webhook_delivery/due",
         include_str!("../../../sql/queries/webhook_delivery/due.sql"),
-        "4711, array[7,8], array[1,1]::bigint[], array[64,64], array[7], array[gen_random_uuid()], array[4194304,4194304]::bigint[]",
+        "4711, array[7,8], array[1,1]::bigint[], array[64,64], array[7], array[gen_random_uuid()], array[4194304,4194304]::bigint[],
+         array[null,now()]::timestamptz[]",
     ),
     (
         "webhook_delivery/complete",

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::{TimeDelta, Utc};
 use uuid::Uuid;
 
 use crate::id::TenantId;
@@ -57,6 +58,7 @@ fn room(claim: SinkClaim, in_flight: &[Uuid]) -> SinkRoom {
         room: 10,
         bytes: 1 << 20,
         in_flight: in_flight.to_vec(),
+        since: None,
     }
 }
 
@@ -294,6 +296,31 @@ async fn an_answer_from_a_former_url_disables_nothing_and_another_url_enables() 
     let shown = sink::show(&writer.pool, &tenant(), Some("crm")).await.unwrap();
     assert!(shown[0].disabled_at.is_none() && shown[0].note.is_none());
     fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_read_does_not_walk_over_what_is_due_before_its_begin() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    register(&writer, "crm", &[]).await;
+    let early = commit(&writer, "i1", "Elsa.RunTask").await;
+    fixture
+        .execute("UPDATE webhook_delivery SET due_at = now() - interval '1 hour'")
+        .await;
+    let late = commit(&writer, "i2", "Elsa.RunTask").await;
+    let claim = claimed(&writer).await[0];
+    let read = async |since: Option<TimeDelta>| {
+        let rooms = [SinkRoom {
+            since: since.map(|before| Utc::now() - before),
+            ..room(claim, &[])
+        }];
+        let found = delivery::due(&writer.pool, writer.incarnation, &rooms).await.unwrap();
+        let of_sink = found.sinks[0].deliveries.iter();
+        of_sink.map(|delivery| delivery.id).collect::<Vec<_>>()
+    };
+    assert_eq!(read(Some(TimeDelta::minutes(30))).await, [late]);
+    assert_eq!(read(Some(TimeDelta::minutes(90))).await, [early, late]);
+    assert_eq!(read(None).await, [early, late]);
 }
 
 #[tokio::test]

@@ -69,6 +69,8 @@ pub(crate) struct SinkRoom {
     pub(crate) bytes: i64,
     /// What is being sent.
     pub(crate) in_flight: Vec<Uuid>,
+    /// Nothing else is due before then; `None`: all is read.
+    pub(crate) since: Option<DateTime<Utc>>,
 }
 
 /// A delivery to be sent.
@@ -82,6 +84,7 @@ pub(crate) struct DueDelivery {
     /// Attempts before this one.
     pub(crate) attempts: u32,
     pub(crate) created_at: DateTime<Utc>,
+    pub(crate) due_at: DateTime<Utc>,
 }
 
 /// What is due for a sink.
@@ -108,11 +111,12 @@ pub(crate) async fn due(pool: &Pool, incarnation: Incarnation, rooms: &[SinkRoom
     let claims: Vec<SinkClaim> = rooms.iter().map(|room| room.claim).collect();
     let (numbers, claim_nos) = claim_columns(&claims);
     let (room, bytes): (Vec<i32>, Vec<i64>) = rooms.iter().map(|room| (room.room, room.bytes)).unzip();
+    let since: Vec<Option<DateTime<Utc>>> = rooms.iter().map(|room| room.since).collect();
     let flight = rooms
         .iter()
         .flat_map(|room| room.in_flight.iter().map(|id| (room.claim.number.0, *id)));
     let (flight_sinks, flight_ids): (Vec<i32>, Vec<Uuid>) = flight.unzip();
-    let params: [&(dyn ToSql + Sync); 7] = [
+    let params: [&(dyn ToSql + Sync); 8] = [
         &incarnation.0,
         &numbers,
         &claim_nos,
@@ -120,10 +124,10 @@ pub(crate) async fn due(pool: &Pool, incarnation: Incarnation, rooms: &[SinkRoom
         &flight_sinks,
         &flight_ids,
         &bytes,
+        &since,
     ];
     let rows = pool.query(DUE, &params).await?;
-    let at =
-        columns!(rows; number, failures, revision, now, id, instance_id, event_type, payload, attempts, created_at)?;
+    let at = columns!(rows; number, failures, revision, now, id, instance_id, event_type, payload, attempts, created_at, due_at)?;
     let mut due = DueDeliveries::default();
     for row in &rows {
         let number = SinkNumber(row.get(at.number));
@@ -147,6 +151,7 @@ pub(crate) async fn due(pool: &Pool, incarnation: Incarnation, rooms: &[SinkRoom
                 payload: row.get(at.payload),
                 attempts: u32::try_from(row.get::<_, i32>(at.attempts)).unwrap_or(0),
                 created_at: row.get(at.created_at),
+                due_at: row.get(at.due_at),
             });
         }
     }
