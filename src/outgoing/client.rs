@@ -30,8 +30,9 @@ const AGENT: &str = concat!("Mainspring/", env!("CARGO_PKG_VERSION"));
 /// server closes at this moment fails.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// The most connections without a request that are kept for one target.
-const IDLE_PER_TARGET: usize = 64;
+/// The most connections without a request that are kept for one target: as many as one sink of webhooks is sent deliveries at once, each
+/// of which would open a connection otherwise.
+const IDLE_PER_TARGET: usize = 128;
 
 /// The largest headers of an answer over HTTP/2, in bytes.
 const LARGEST_HEADERS: u32 = 256 << 10;
