@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::page::{self, FormFields};
 use crate::activity::http::decode_pairs;
 use crate::api::Api;
-use crate::api::admission::ShowsKey;
+use crate::api::admission::{Place, ShowsKey};
 use crate::api::execute::{Execution, execution_response, status_of};
 use crate::api::fields::Fields;
 use crate::api::openapi::{IdempotencyKey, Started};
@@ -204,8 +204,8 @@ struct Asked {
     input: Map<String, Value>,
     is_async: bool,
     idempotency: Option<Idempotency>,
-    _memory: Vec<ReservedMemory>,
-    _body: Option<RequestBody>,
+    /// Held until the request is accepted or refused, whether or not its client still waits.
+    memory: (Vec<ReservedMemory>, Option<RequestBody>),
 }
 
 impl Asked {
@@ -242,8 +242,7 @@ impl Asked {
             input: input.unwrap_or_default(),
             is_async,
             idempotency,
-            _memory: memory,
-            _body: body,
+            memory: (memory, body),
         })
     }
 }
@@ -261,6 +260,7 @@ fn once_key(once: String) -> Result<Idempotency, ApiError> {
 async fn follow(api: &Api, request: Request) -> Response {
     let of_form = is_form(request.headers());
     match used(api, request).await {
+    let place = request.extensions().get::<Place>().cloned();
         Ok(response) if of_form => page::of_use(response.status()),
         Err(error) if of_form => page::of_error(error),
         answer => answer.into_response(),
@@ -308,7 +308,7 @@ async fn used(api: &Api, request: Request) -> ApiResult {
         client,
         is_async: asked.is_async,
     };
-    let used = api.engine.use_link(link, request).await;
+    let used = api.engine.use_link(link, request, (place, asked.memory)).await;
     if let (false, Err(error)) = (shows_key, &used) {
         // Its message says where and why.
         if error.is_dead_lettered() {

@@ -23,6 +23,11 @@ const PUBLIC: &str = "https://flows.example/base";
 
 impl Pair {
     pub(super) async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// With these further settings.
+    pub(super) async fn start_with(more: &[&str]) -> Self {
         let database = TestDatabase::create().await;
         let settings = [
             "--check-in",
@@ -32,7 +37,7 @@ impl Pair {
             "--public-url",
             "https://flows.example/base/",
         ];
-        let settings = [&settings[..], &["--require-https-links"]].concat();
+        let settings = [&settings[..], &["--require-https-links"], more].concat();
         let nodes = ["one", "two"].map(|name| Node::start_with(&database, name, &settings, ""));
         let [one, two] = [0, 1].map(|at: usize| nodes[at].http.clone().unwrap());
         Self {
