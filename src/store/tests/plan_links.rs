@@ -44,7 +44,7 @@ const HOT: [(&str, &str, [&str; 2], &str); 6] = [
     (
         "link/spend",
         include_str!("../../../sql/queries/link/spend.sql"),
-        ["resume_link_pkey, instance_pkey, bookmark_pkey", "resume_link_pkey"],
+        ["resume_link_pkey, instance_pkey, bookmark_pkey", "resume_link_pkey, instance_pkey"],
         "gen_random_uuid(), '', 1, '192.0.2.7'",
     ),
 ];
