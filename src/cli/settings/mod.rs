@@ -306,6 +306,8 @@ pub(super) struct Dev {
     pub(super) nodes: usize,
     #[command(flatten)]
     pub(super) studio: StudioChoice,
+    #[command(flatten)]
+    pub(super) mail: MailSettings,
 }
 
 /// Settings of `check`.
