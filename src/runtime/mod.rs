@@ -67,7 +67,7 @@ pub use engine::webhook_deliveries::{WebhookDelivery, WebhookDeliveryList, Webho
 #[cfg(feature = "http")]
 pub(crate) use engine::webhook_events::{ReceivedWebhook, WebhookReceipt};
 #[cfg(feature = "http")]
-pub use engine::webhook_sinks::{WebhookSinkChange, WebhookSinkState, WebhookSinkSummary};
+pub use engine::webhook_sinks::{WebhookSinkState, WebhookSinkSummary};
 pub use engine::{Engine, check, migrate};
 
 pub use crate::activity::FlowchartMode;

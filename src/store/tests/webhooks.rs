@@ -1,5 +1,6 @@
 //! The claims of sinks, and what is marked under them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
@@ -11,9 +12,9 @@ use crate::store::node::removal::RemovalCause;
 use crate::store::webhook::delivery::{
     self, Attempt, DeliveryFilter, Marked, Replayed, Retention, SinkClaim, SinkOutcome, SinkRoom,
 };
-use crate::store::webhook::sink::{self, SinkChange};
+use crate::store::webhook::sink;
 use crate::testing::store::{Fixture, Writer, burst};
-use crate::webhook::{WebhookSecret, WebhookSink};
+use crate::webhook::{WebhookSecret, WebhookSink, WebhookSinkChange};
 
 const KEPT: Retention = Retention {
     delivered: Duration::from_secs(60),
@@ -109,11 +110,15 @@ async fn an_event_is_written_for_the_sinks_that_want_it_and_only_by_a_burst_that
     });
     writer.write(lost).await;
     assert_eq!(fixture.count("SELECT count(*) FROM webhook_delivery").await, 3);
-    let change = SinkChange {
+    let change = WebhookSinkChange {
         event_types: Some(vec!["DeadLetter.Created".to_owned()]),
-        ..SinkChange::default()
+        ..WebhookSinkChange::default()
     };
-    assert!(sink::update(&writer.pool, &tenant(), "all", &change).await.unwrap());
+    assert!(
+        sink::update(&writer.pool, &tenant(), "all", &change, None)
+            .await
+            .unwrap()
+    );
     assert!(sink::delete(&writer.pool, &tenant(), "tasks").await.unwrap());
     commit(&writer, "i3", "Elsa.RunTask").await;
     assert_eq!(fixture.count("SELECT count(*) FROM webhook_delivery").await, 3);
@@ -263,11 +268,15 @@ async fn a_sink_that_is_gone_gives_up_what_is_pending() {
     assert!(shown[0].disabled_at.is_some() && shown[0].note.as_deref().unwrap().contains("410"));
     let delivered = "SELECT count(*) FROM webhook_delivery WHERE state = 1";
     assert_eq!(fixture.count(delivered).await, 1);
-    let change = SinkChange {
+    let change = WebhookSinkChange {
         paused: Some(false),
-        ..SinkChange::default()
+        ..WebhookSinkChange::default()
     };
-    assert!(sink::update(&writer.pool, &tenant(), "crm", &change).await.unwrap());
+    assert!(
+        sink::update(&writer.pool, &tenant(), "crm", &change, None)
+            .await
+            .unwrap()
+    );
     assert_eq!(sink::list(&writer.pool).await.unwrap().1.len(), 1);
 }
 
@@ -278,11 +287,15 @@ async fn an_answer_from_a_former_url_disables_nothing_and_another_url_enables() 
     register(&writer, "crm", &[]).await;
     let first = commit(&writer, "i1", "Elsa.RunTask").await;
     let moves = async |url: &str| {
-        let change = SinkChange {
+        let change = WebhookSinkChange {
             url: Some(url.to_owned()),
-            ..SinkChange::default()
+            ..WebhookSinkChange::default()
         };
-        assert!(sink::update(&writer.pool, &tenant(), "crm", &change).await.unwrap());
+        assert!(
+            sink::update(&writer.pool, &tenant(), "crm", &change, None)
+                .await
+                .unwrap()
+        );
     };
     let before = claimed(&writer).await[0];
     moves("http://moved.example/hooks").await;
