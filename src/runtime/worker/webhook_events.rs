@@ -99,3 +99,23 @@ fn events(burst: &BurstOf<'_>, result: &BurstResult) -> [Option<EventType>; 2] {
     };
     [begins, reached]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_weighs_its_payload_for_each_sink() {
+        let mut effects = Effects::default();
+        let payload = "x".repeat(1_000);
+        for (sinks, id) in [
+            (vec![SinkNumber(1), SinkNumber(2), SinkNumber(3)], 1),
+            (vec![SinkNumber(2)], 2),
+        ] {
+            let event = row(EventType::Finished, uuid::Uuid::from_u128(id), payload.clone());
+            push(&mut effects, &sinks, event);
+        }
+        assert_eq!((effects.payload_bytes, effects.deliveries.len()), (4_000, 2));
+        assert_eq!(effects.delivery_sinks, [1, 2, 3, 2]);
+    }
+}

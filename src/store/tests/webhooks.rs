@@ -281,6 +281,37 @@ async fn a_sink_that_is_gone_gives_up_what_is_pending() {
 }
 
 #[tokio::test]
+async fn an_answer_that_a_sink_is_gone_and_a_change_of_it_lock_in_one_order() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    register(&writer, "crm", &[]).await;
+    let id = commit(&writer, "i1", "Elsa.RunTask").await;
+    let claim = claimed(&writer).await[0];
+    // The answer has what it locks first, and waits for the sink; the change comes behind it.
+    let gate = fixture.begin("SELECT 1 FROM webhook_sink FOR UPDATE").await;
+    let marking = Arc::clone(&writer);
+    let marks = tokio::spawn(async move {
+        mark(&marking, claim, SinkOutcome::Gone, id, Attempt::Gone).await;
+    });
+    fixture.so_many_wait(1).await;
+    let changing = Arc::clone(&writer);
+    let changes = tokio::spawn(async move {
+        let change = WebhookSinkChange {
+            name: Some(Some("CRM".to_owned())),
+            ..WebhookSinkChange::default()
+        };
+        sink::update(&changing.pool, &tenant(), "crm", &change, None).await
+    });
+    fixture.so_many_wait(2).await;
+    crate::testing::store::execute(&gate, "ROLLBACK").await;
+    marks.await.unwrap();
+    assert!(changes.await.unwrap().unwrap());
+    let shown = sink::show(&writer.pool, &tenant(), Some("crm")).await.unwrap();
+    assert!(shown[0].disabled_at.is_some() && shown[0].name.as_deref() == Some("CRM"));
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
 async fn an_answer_from_a_former_url_disables_nothing_and_another_url_enables() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;

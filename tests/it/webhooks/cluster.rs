@@ -1,12 +1,13 @@
 //! Sinks that another node has, and those of settings.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use super::{SECRET, register, short, sink};
 use crate::support::node::{Node, assert_invariants};
-use crate::support::receiver::Receiver;
+use crate::support::receiver::{Received, Receiver, Reply};
 use crate::support::{TestDatabase, wait_until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -43,6 +44,34 @@ async fn a_sink_that_one_node_registers_receives_what_another_one_commits() {
     let three = Node::start(&database, "three");
     three.http.clone().unwrap().execute("short", &json!({})).await;
     receiver.wait_for(before + 21).await;
+    assert_invariants(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_node_was_sending_when_it_died_is_sent_by_another_one() {
+    const EVENTS: usize = 3;
+    let receiver = Receiver::answering(|_| Reply::Hang).await;
+    let database = TestDatabase::create().await;
+    let mut one = Node::start(&database, "one");
+    let first = one.http.clone().unwrap();
+    let ends = json!({"eventTypes": ["WorkflowInstance.Finished"]});
+    register(&first, "crm", receiver.url(), ends).await;
+    first.publish(&short("short")).await;
+    for _ in 0..EVENTS {
+        first.execute("short", &json!({})).await;
+    }
+    let begun: BTreeSet<String> = receiver.wait_for(EVENTS).await.iter().map(Received::id).collect();
+    assert_eq!(begun.len(), EVENTS);
+    let _two = Node::start(&database, "two");
+    let client = database.connect().await;
+    assert_eq!(client.rows("webhook_sink WHERE claimed_by IS NOT NULL").await, 1);
+    receiver.answer(|_| Reply::ok());
+    one.child.kill9();
+    client
+        .wait_for_rows("webhook_delivery WHERE state = 1", EVENTS as i64)
+        .await;
+    let again = receiver.received().split_off(EVENTS);
+    assert_eq!(again.iter().map(Received::id).collect::<BTreeSet<_>>(), begun);
     assert_invariants(&database).await;
 }
 
