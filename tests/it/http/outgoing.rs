@@ -17,9 +17,9 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use super::recorder::Recorder;
 use super::{endpoint, get, responds, serving, workflow};
 use crate::support::certificates::Certificates;
+use crate::support::receiver::Receiver;
 
 /// A server whose answers name the version of HTTP; its URL.
 async fn server(certificates: &Certificates, protocols: &[&str]) -> String {
@@ -96,9 +96,9 @@ async fn a_private_authority_is_trusted_where_a_setting_names_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_one_after_the_other_go_over_one_connection() {
-    let target = Recorder::start().await;
+    let target = Receiver::start().await;
     let asks = |path: &str| {
-        let asks = json!({"id": "ask", "type": "Elsa.SendHttpRequest", "url": format!("{}/{path}", target.url()),
+        let asks = json!({"id": "ask", "type": "Elsa.SendHttpRequest", "url": format!("{}/{path}", target.base()),
             "parsedContent": {"typeName": "Object", "memoryReference": {"id": "body"}}});
         let answer = responds("out", "variables.body", json!({}));
         workflow(path, &[endpoint("in", path, &["GET"], json!({})), asks, answer])
@@ -108,7 +108,7 @@ async fn requests_one_after_the_other_go_over_one_connection() {
     for path in ["first", "first", "second"] {
         assert_eq!(get(&node.http, path).await.expect(200), "noted", "{path}");
     }
-    let paths: Vec<String> = target.recorded().into_iter().map(|request| request.path).collect();
+    let paths: Vec<String> = target.received().into_iter().map(|request| request.path).collect();
     assert_eq!(paths, ["/first", "/first", "/second"]);
     assert_eq!(target.accepted(), 1);
 }

@@ -6,18 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::recorder::Recorder;
 use super::{request, responds, script, waits_at, workflow};
 use crate::support::failpoints::{CALL, REQUEST};
 use crate::support::node::{Node, assert_invariants};
+use crate::support::receiver::Receiver;
 use crate::support::{Http, TestDatabase, wait_until};
 
 /// How often the armed node is asked: the other one may claim what it has accepted.
 const ATTEMPTS: usize = 20;
 
 /// Waits for a request, sends one, answers, and waits for an event: its commit has all steps.
-fn sends(target: &Recorder) -> Value {
-    let url = format!("`{}/${{getWorkflowInstanceId()}}`", target.url());
+fn sends(target: &Receiver) -> Value {
+    let url = format!("`{}/${{getWorkflowInstanceId()}}`", target.base());
     workflow(
         "sends",
         &[
@@ -59,7 +59,7 @@ async fn killed(alive: &Http, armed: &mut Node, point: &str) -> String {
 }
 
 async fn assert_sent_at_each(points: &[&str]) {
-    let target = Recorder::start().await;
+    let target = Receiver::start().await;
     let database = TestDatabase::create().await;
     let node = Node::start(&database, "alive");
     let alive = node.http.clone().unwrap();
@@ -73,10 +73,11 @@ async fn assert_sent_at_each(points: &[&str]) {
         ends.insert(id, *point);
     }
     let mut sent: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for request in target.recorded() {
-        assert!(request.keys.len() == 1 && request.keys[0].len() > 20, "{request:?}");
+    for request in target.received() {
+        let keys = request.headers("idempotency-key");
+        assert!(keys.len() == 1 && keys[0].len() > 20, "{request:?}");
         let id = request.path.trim_start_matches('/').to_owned();
-        sent.entry(id).or_default().extend(request.keys);
+        sent.entry(id).or_default().extend(keys);
     }
     for (id, point) in &ends {
         let keys = sent.get(id).unwrap_or_else(|| panic!("no request of {id}"));

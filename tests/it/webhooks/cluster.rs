@@ -95,17 +95,13 @@ async fn the_sinks_of_a_file_are_those_of_the_last_start() {
         .await
         .assert_refused(409, "sink-configured");
     let url = json!({"url": "https://other.example"});
-    let changed = http
-        .send(reqwest::Method::PATCH, "webhook-sinks/one", &[], Some(&url))
-        .await;
-    changed.unwrap().assert_refused(409, "sink-configured");
+    let changed = http.patch("webhook-sinks/one", &url).await;
+    changed.assert_refused(409, "sink-configured");
     let rotated = http.post("webhook-sinks/one/rotate-secret", &json!({})).await;
     rotated.assert_refused(409, "sink-configured");
     let pause = json!({"isPaused": true});
-    let paused = http
-        .send(reqwest::Method::PATCH, "webhook-sinks/one", &[], Some(&pause))
-        .await;
-    assert_eq!(paused.unwrap().expect(200)["state"], "paused");
+    let paused = http.patch("webhook-sinks/one", &pause).await;
+    assert_eq!(paused.expect(200)["state"], "paused");
     register(&http, "own", receiver.url(), json!({})).await;
     drop((node, http));
     let second = file("second", &json!({"sinks": [of("one")]}));
