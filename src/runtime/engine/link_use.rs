@@ -12,7 +12,6 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::Engine;
-use super::audit::outcome_word;
 use super::link_text::UnverifiedLink;
 use super::start::{LINK_ROUTE, link_request_key, to_body};
 use crate::id::{InstanceId, LinkId};
@@ -174,7 +173,7 @@ impl Engine {
         instance: Option<&InstanceId>,
         outcome: AuditOutcome,
     ) {
-        let word = outcome_word(outcome);
+        let word = outcome.word();
         metrics::counter!("mainspring_resume_links_total", "outcome" => word).increment(1);
         let (link, instance_id) = (attempt.id, instance.map(InstanceId::as_str));
         if outcome == AuditOutcome::Accepted {
