@@ -157,10 +157,7 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         .activity_timeout(settings.activity_timeout)
         .flowchart_mode(settings.flowchart_mode.into())
         .http(settings.http.options(settings.public_url.as_deref()));
-    let builder = match settings.mail.options(&common.elsa) {
-        Some(options) => builder.mail(options),
-        None => builder,
-    };
+    let builder = settings.mail.apply(&common.elsa, builder);
     let builder = match settings.token_secret() {
         Some(secret) => builder.token_secret(secret),
         None => builder,

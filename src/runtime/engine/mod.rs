@@ -98,7 +98,7 @@ use supervisor::Supervisor;
 use crate::activity::Catalogue;
 #[cfg(feature = "http")]
 use crate::activity::http::HttpServices;
-use crate::db::{Connector, DatabaseUrl, SchemaName, direct, migrate};
+use crate::db::{Connector, DatabaseUrl, Pool, SchemaName, direct, migrate};
 use crate::execution::{Interpreter, InterpreterOptions, check_value};
 use crate::expression::ResumeLinks;
 use crate::id::{NodeId, TenantId};
@@ -456,6 +456,13 @@ impl Engine {
 
 fn connector(database_url: &str, schema: &str) -> Result<Connector> {
     Connector::new(&DatabaseUrl::parse(database_url)?, &SchemaName::parse(schema)?)
+}
+
+/// A connection for what a program does without a node.
+async fn lone_pool(database_url: &str, schema: &str) -> Result<Pool> {
+    let connector = connector(database_url, schema)?;
+    migrate::verify(&connector).await?;
+    Pool::new(&connector, 1)
 }
 
 /// Migrates a schema to the version of this library; returns what was applied. Any number of processes may do so at once.

@@ -4,7 +4,8 @@
 pub(super) const BATCH: &str =
     "(bigint, smallint, commit_request[], commit_claim[], commit_bookmark[], commit_burned[], commit_stimulus[],
                       commit_key[], commit_claim[], commit_due[], commit_burned[], commit_event[], commit_child[],
-                      commit_child_end[], commit_nested[], commit_claim[], commit_awaited[], commit_answer[])";
+                      commit_child_end[], commit_nested[], commit_claim[], commit_awaited[], commit_answer[],
+                      commit_delivery[])";
 
 /// The tables that grow, with the statements that fill them.
 pub(super) const FILL: &str = "

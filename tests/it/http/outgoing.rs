@@ -19,9 +19,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::recorder::Recorder;
 use super::{endpoint, get, responds, serving, workflow};
 use crate::support::certificates::Certificates;
+use crate::support::receiver::Receiver;
 
 /// Accepts connections of TLS with a certificate for 127.0.0.1.
 fn acceptor(certificates: &Certificates, protocols: &[&str]) -> TlsAcceptor {
@@ -215,9 +215,9 @@ async fn a_proxy_that_is_reached_by_tls_opens_a_tunnel() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_one_after_the_other_go_over_one_connection() {
-    let target = Recorder::start().await;
+    let target = Receiver::start().await;
     let asks = |path: &str| {
-        let asks = json!({"id": "ask", "type": "Elsa.SendHttpRequest", "url": format!("{}/{path}", target.url()),
+        let asks = json!({"id": "ask", "type": "Elsa.SendHttpRequest", "url": format!("{}/{path}", target.base()),
             "parsedContent": {"typeName": "Object", "memoryReference": {"id": "body"}}});
         let answer = responds("out", "variables.body", json!({}));
         workflow(path, &[endpoint("in", path, &["GET"], json!({})), asks, answer])
@@ -227,7 +227,7 @@ async fn requests_one_after_the_other_go_over_one_connection() {
     for path in ["first", "first", "second"] {
         assert_eq!(get(&node.http, path).await.expect(200), "noted", "{path}");
     }
-    let paths: Vec<String> = target.recorded().into_iter().map(|request| request.path).collect();
+    let paths: Vec<String> = target.received().into_iter().map(|request| request.path).collect();
     assert_eq!(paths, ["/first", "/first", "/second"]);
     assert_eq!(target.accepted(), 1);
 }

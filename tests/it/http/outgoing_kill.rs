@@ -6,23 +6,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::recorder::Recorder;
 use super::{endpoint, request, responds, script, waits_at, workflow};
 use crate::support::failpoints::{CALL, REQUEST};
 use crate::support::node::{Node, assert_invariants};
+use crate::support::receiver::Receiver;
 use crate::support::{Http, TestDatabase, wait_until};
 
 /// How often the armed node is asked: the other one may claim what it has accepted.
 const ATTEMPTS: usize = 20;
 
 /// A request to a path that names the instance.
-fn send(target: &Recorder) -> Value {
-    let url = format!("`{}/${{getWorkflowInstanceId()}}`", target.url());
+fn send(target: &Receiver) -> Value {
+    let url = format!("`{}/${{getWorkflowInstanceId()}}`", target.base());
     json!({"id": "send", "type": "Elsa.SendHttpRequest", "method": "POST", "url": script(&url)})
 }
 
 /// Waits for a request, sends one, answers, and waits for an event: its commit has all steps.
-fn sends(target: &Recorder) -> Value {
+fn sends(target: &Receiver) -> Value {
     workflow(
         "sends",
         &[
@@ -64,7 +64,7 @@ async fn killed(alive: &Http, armed: &mut Node, point: &str) -> String {
 }
 
 async fn assert_sent_at_each(points: &[&str]) {
-    let target = Recorder::start().await;
+    let target = Receiver::start().await;
     let database = TestDatabase::create().await;
     let node = Node::start(&database, "alive");
     let alive = node.http.clone().unwrap();
@@ -78,10 +78,11 @@ async fn assert_sent_at_each(points: &[&str]) {
         ends.insert(id, *point);
     }
     let mut sent: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for request in target.recorded() {
-        assert!(request.keys.len() == 1 && request.keys[0].len() > 20, "{request:?}");
+    for request in target.received() {
+        let keys = request.headers("idempotency-key");
+        assert!(keys.len() == 1 && keys[0].len() > 20, "{request:?}");
         let id = request.path.trim_start_matches('/').to_owned();
-        sent.entry(id).or_default().extend(request.keys);
+        sent.entry(id).or_default().extend(keys);
     }
     for (id, point) in &ends {
         let keys = sent.get(id).unwrap_or_else(|| panic!("no request of {id}"));
@@ -114,7 +115,7 @@ async fn a_kill_before_the_answer_loses_no_request_and_changes_no_key() {
 /// With the node its files are lost, and with them its row: only the client can repeat it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_repeat_of_a_request_with_files_has_its_instance_and_its_keys() {
-    let target = Recorder::start().await;
+    let target = Receiver::start().await;
     let database = TestDatabase::create().await;
     let node = Node::start(&database, "alive");
     let alive = node.http.clone().unwrap();
@@ -145,7 +146,7 @@ async fn the_repeat_of_a_request_with_files_has_its_instance_and_its_keys() {
         assert_eq!((first.0, first.1.as_str()), (200, "sent"), "{path}");
         assert_eq!(again(path, "k").await, first, "{path}");
     }
-    let sent = target.recorded();
+    let sent = target.received();
     assert_eq!(sent.len(), 4, "{sent:?}");
     for lost in [0, 2] {
         let (first, second) = (&sent[lost], &sent[lost + 1]);
@@ -153,7 +154,7 @@ async fn the_repeat_of_a_request_with_files_has_its_instance_and_its_keys() {
     }
     // Another key is another request.
     assert_eq!(again("up", "other").await.0, 200);
-    let other = target.recorded().pop().unwrap();
+    let other = target.received().pop().unwrap();
     assert!(
         sent.iter()
             .all(|sent| sent.path != other.path && sent.keys != other.keys)
@@ -163,7 +164,7 @@ async fn the_repeat_of_a_request_with_files_has_its_instance_and_its_keys() {
     let expire = "UPDATE mainspring.idempotency_key SET expires_at = now() - interval '1 second'";
     client.execute(expire, &[]).await.unwrap();
     assert_eq!(again("up", "k").await.0, 200);
-    let after = target.recorded().pop().unwrap();
+    let after = target.received().pop().unwrap();
     assert!(
         sent.iter()
             .all(|sent| sent.path != after.path && sent.keys != after.keys)
