@@ -94,6 +94,11 @@ impl InstanceId {
         Self::of_hash(&Sha256::digest(format!("child|{seed}|{number}|{}", execution.as_str())))
     }
 
+    /// The id of the instance that a request starts, where a repeat of the request must start the same one.
+    pub(crate) fn of_request(request: RequestId) -> Self {
+        Self::of_hash(&Sha256::digest(format!("request|{request}")))
+    }
+
     /// An id in Elsa's form, of the first bytes of a hash.
     pub(crate) fn of_hash(hash: &[u8]) -> Self {
         let mut bytes = [0u8; 16];

@@ -333,6 +333,9 @@ CREATE TABLE trigger (
     revision bigint NOT NULL DEFAULT 0,
     -- What the compiled regular expressions of its route take, at most.
     pattern_bytes integer NOT NULL DEFAULT 0,
+    -- Of a route with constraints: a hash of its method and of its template without them. Routes with another one match no path in
+    -- common.
+    outline bytea,
     PRIMARY KEY (definition_id, activity_id, hash, tenant_id)
 );
 CREATE INDEX trigger_hash ON trigger (hash, tenant_id);
@@ -340,6 +343,7 @@ CREATE INDEX trigger_hash ON trigger (hash, tenant_id);
 CREATE UNIQUE INDEX trigger_route ON trigger (hash, tenant_id) WHERE name = 'Elsa.HttpEndpoint';
 CREATE INDEX trigger_route_revision ON trigger (revision) INCLUDE (tenant_id) WHERE name = 'Elsa.HttpEndpoint';
 CREATE INDEX trigger_patterns ON trigger (pattern_bytes) INCLUDE (tenant_id) WHERE pattern_bytes > 0;
+CREATE INDEX trigger_outline ON trigger (outline, tenant_id) WHERE outline IS NOT NULL;
 
 CREATE TABLE schedule (
     tenant_id text COLLATE "C" NOT NULL,
@@ -1067,7 +1071,8 @@ CREATE TABLE webhook_delivery (
     -- Empty: of no instance.
     instance_id text COLLATE "C" NOT NULL,
     event_type text NOT NULL,
-    payload json NOT NULL,
+    -- What is delivered needs none.
+    payload json,
     -- 0 pending, 1 delivered, 2 dead letter
     state smallint NOT NULL DEFAULT 0 /* pending */,
     attempts integer NOT NULL DEFAULT 0,
@@ -1081,21 +1086,19 @@ CREATE TABLE webhook_delivery (
     -- Of the last attempt: the status of the answer, and what was wrong.
     last_status smallint,
     last_error text,
-    PRIMARY KEY (id, sink),
-    CHECK ((state = 0 /* pending */) = (ended_at IS NULL))
+    -- Rows of an instance are listed by it, and those of instances that begin together are adjacent.
+    PRIMARY KEY (instance_id, id, sink),
+    CHECK ((state = 0 /* pending */) = (ended_at IS NULL)),
+    CHECK (state = 1 /* delivered */ OR payload IS NOT NULL)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 -- Uncompressed: the bytes of a payload are bounded before it is read.
 ALTER TABLE webhook_delivery ALTER COLUMN payload SET STORAGE EXTERNAL;
 CREATE INDEX webhook_delivery_due ON webhook_delivery (sink, due_at) WHERE state = 0 /* pending */;
 CREATE INDEX webhook_delivery_dead ON webhook_delivery (sink, ended_at) WHERE state = 2 /* dead letter */;
-CREATE INDEX webhook_delivery_instance ON webhook_delivery (instance_id);
 CREATE INDEX webhook_delivery_expiry ON webhook_delivery (expires_at);
 
--- Argument of commit/deliveries.sql: an event that a burst causes.
-CREATE TYPE commit_delivery AS (
-    tenant_id text COLLATE "C", instance_id text COLLATE "C", burst uuid, id uuid, definition_id text COLLATE "C",
-    event_type text, payload json
-);
+-- Argument of commit/batch.sql: an event that a burst causes. The payload is JSON.
+CREATE TYPE commit_delivery AS (no integer, id uuid, event_type text, payload text);
 
 -- A dead letter is an event, whichever statement makes it.
 CREATE FUNCTION deliver_dead_letter() RETURNS trigger

@@ -86,6 +86,12 @@ impl EndpointRoute {
         json!({ "path": shape, "method": method })
     }
 
+    /// What routes have in common that may be ambiguous without having one key; see [`Template::outline`].
+    pub(crate) fn outline(&self) -> Option<String> {
+        let outline = self.template.outline()?;
+        Some(format!("{} {outline}", self.method))
+    }
+
     /// Its template.
     pub(crate) fn template(&self) -> &Template {
         &self.template

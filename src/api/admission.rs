@@ -13,7 +13,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::ApiOptions;
 use super::{path, studio};
@@ -101,6 +101,10 @@ impl Admission {
     }
 }
 
+/// In the extensions of a request: its place among those in flight, which what goes on without its client holds as well.
+#[derive(Clone, Debug)]
+pub(super) struct Place(Arc<OwnedSemaphorePermit>);
+
 /// In the extensions of a request that has the key of this server. Routes that need no key answer more to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ShowsKey;
@@ -141,7 +145,7 @@ async fn admitted(State(admission): State<Arc<Admission>>, mut request: Request,
     response
 }
 
-async fn admit_and_run(admission: &Admission, request: Request, next: Next) -> Response {
+async fn admit_and_run(admission: &Admission, mut request: Request, next: Next) -> Response {
     if let Err(error) = admission.check(&request) {
         return error.into_response();
     }
@@ -162,9 +166,11 @@ async fn admit_and_run(admission: &Admission, request: Request, next: Next) -> R
         )
         .into_response();
     };
+    let place = Place(Arc::new(permit));
+    request.extensions_mut().insert(place.clone());
     // A panic is a defect; to the client it must not look like a broken network.
     match AssertUnwindSafe(next.run(request)).catch_unwind().await {
-        Ok(response) => response.map(|body| Body::new(HoldingBody::new(body, permit))),
+        Ok(response) => response.map(|body| Body::new(HoldingBody::new(body, place))),
         Err(_) => {
             tracing::error!("the handler of a request panicked");
             ApiError::internal().into_response()

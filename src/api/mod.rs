@@ -41,6 +41,7 @@ mod expressions;
 mod fields;
 pub(crate) mod files;
 mod health;
+mod html;
 mod hub;
 mod instances;
 mod links;
@@ -141,7 +142,7 @@ impl Api {
         Self {
             engine: engine.for_clients(),
             body_limits: Arc::new(BodyLimits::new(options.body_timeout, options.body_memory_mib)),
-            event_limits: Arc::new(BodyLimits::of_strangers(options.body_timeout)),
+            event_limits: Arc::new(BodyLimits::of_keyless(options.body_timeout)),
             descriptors: Arc::default(),
             is_anonymous: options.api_key.is_none(),
             studio_polls: options.studio_polls,

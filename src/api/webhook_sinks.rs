@@ -16,8 +16,8 @@ use super::Api;
 use super::fields::Fields;
 use super::path::Id;
 use crate::http::{ApiError, ApiResult, RequestBody};
-use crate::runtime::{WebhookSinkChange, WebhookSinkSummary};
-use crate::webhook::{DEFAULT_RETRY_FOR, WebhookSecret, WebhookSink};
+use crate::runtime::WebhookSinkSummary;
+use crate::webhook::{DEFAULT_RETRY_FOR, WebhookSecret, WebhookSink, WebhookSinkChange};
 
 /// How long the secret before the current one signs as well, if a request does not say it.
 const DEFAULT_OVERLAP: u32 = 24 * 3600;

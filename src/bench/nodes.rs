@@ -56,7 +56,7 @@ pub fn node_options(target: &Target, scratch: &ScratchDatabase, on_line: LineHan
         schema: scratch.schema.clone(),
         log: target.child_log("warn"),
         arguments: Vec::new(),
-        switches: Vec::new(),
+        variables: Vec::new(),
         on_line,
     }
 }

@@ -1,5 +1,5 @@
 //! The program:
-//! `mainspring demo | dev | serve | settings | studio | migrate | pause | resume | status | check | cron | eval | elsa | bench`,
+//! `mainspring demo | dev | serve | settings | studio | migrate | pause | resume | status | link-keys | check | cron | eval | elsa | bench`,
 //! one file per command.
 //!
 //! Guarantees for scripts, for all commands:
@@ -19,6 +19,7 @@ mod elsa;
 mod elsa_report;
 mod eval;
 mod health_server;
+mod link_keys;
 mod migrate;
 mod pause;
 mod public_url;
@@ -82,6 +83,7 @@ fn run(program: ProgramArguments) -> Result<(), Failure> {
             Command::Pause(settings) => pause::pause(&common, &settings).await,
             Command::Resume => pause::resume(&common).await,
             Command::Status(settings) => pause::status(&common, &settings).await,
+            Command::LinkKeys(command) => link_keys::run(&common, &command).await,
             Command::Check(settings) => check::run(&common, &settings).await,
             Command::Cron(settings) => cron::run(&settings),
             Command::Eval(settings) => eval::run(&settings).await,

@@ -13,6 +13,7 @@ use crate::harness::failure::{Failure, HUNG};
 use crate::harness::print_line;
 use crate::harness::stop::{self, Shutdown};
 use crate::harness::work_activity::WorkActivity;
+use crate::http::{Listening, serve_until};
 use crate::runtime::{Engine, EngineBuilder, Role};
 
 /// The part of the drain timeout that is reserved for the release of unfinished claims.
@@ -156,10 +157,7 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         .activity_timeout(settings.activity_timeout)
         .flowchart_mode(settings.flowchart_mode.into())
         .http(settings.http.options(settings.public_url.as_deref()));
-    let builder = match settings.mail.options(&common.elsa) {
-        Some(options) => builder.mail(options),
-        None => builder,
-    };
+    let builder = settings.mail.apply(&common.elsa, builder);
     let builder = match settings.token_secret() {
         Some(secret) => builder.token_secret(secret),
         None => builder,
@@ -231,7 +229,8 @@ pub(super) struct Drain {
 }
 
 /// Serves until `stop` is cancelled, or no thread for scripts is left. The shutdown then reports not ready, stops accepting
-/// requests, and leaves the cluster within the drain timeout.
+/// requests, and leaves the cluster within the drain timeout. Without another node that serves, clients are told to come back, until
+/// the requests in flight have ended.
 pub(super) async fn serve_until_stopped(
     engine: Engine,
     listener: TcpListener,
@@ -255,10 +254,14 @@ pub(super) async fn serve_until_stopped(
         stopping = Some(Instant::now());
         if engine.begin_drain() {
             tokio::time::sleep(drain.notice.min(drain.timeout)).await;
+            Listening::Ends
+        } else {
+            engine.refuse_new();
+            Listening::GoesOn
         }
     };
     let time = drain.timeout.saturating_sub(drain.notice);
-    let served = api::serve_within(limits, listener, router, shutdown, time).await;
+    let served = serve_until(limits, listener, router, shutdown, time).await;
     let left = drain
         .timeout
         .saturating_sub(stopping.map_or(Duration::ZERO, |began| began.elapsed()))

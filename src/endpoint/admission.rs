@@ -98,6 +98,11 @@ impl EndpointAdmission {
         }
     }
 
+    /// Whether a request has not the key that this server asks for.
+    pub(super) fn is_stranger(&self, who: &Credential) -> bool {
+        self.key.is_some() && *who != Credential::Key
+    }
+
     /// Checks a request against its route. Without a key at this server an endpoint that asks for a credential takes what the
     /// API takes: nothing that a page of another origin sends.
     pub(super) fn authorize(

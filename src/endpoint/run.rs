@@ -247,10 +247,16 @@ impl Exchange<'_> {
         if let Some(timeout) = timeout {
             self.body.deadline(self.began + timeout);
         }
+        let spool = &self.endpoints.engine.http_services().spool;
+        let spool = if self.endpoints.admission.is_stranger(&self.who) {
+            spool.of_strangers()
+        } else {
+            spool.clone()
+        };
         let reader = BodyReader {
             headers: &self.parts.headers,
             options,
-            spool: &self.endpoints.engine.http_services().spool,
+            spool: &spool,
             limits: &self.endpoints.limits,
             largest_text: self.endpoints.engine.max_value_bytes(),
             timeout: self.endpoints.body_timeout,

@@ -1,6 +1,6 @@
 //! The interpreter: compiles and validates definitions, and runs bursts.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,6 +16,7 @@ use super::cause::InstructionOrigin;
 use super::child::Children;
 use super::composition::{self, Composition, Targets, UsingActivity, WorkflowReference};
 use super::drawable::{Drawable, WorkflowType};
+use super::endpoint_routes::EndpointRoutes;
 use super::evaluate::Evaluator;
 use super::id_bounds;
 use super::journal::Recorder;
@@ -26,14 +27,11 @@ use super::script_names;
 use super::state::InstanceState;
 use super::status::{Status, SubStatus};
 use super::validate;
-use crate::activity::{
-    ActivityKind, ActivityNode, AllPublished, Catalogue, HTTP_ENDPOINT, NodeIndex, NodeInput, TriggerStimulus,
-};
+use crate::activity::{ActivityKind, ActivityNode, AllPublished, Catalogue, HTTP_ENDPOINT, NodeInput, TriggerStimulus};
 use crate::definition::{Problems, Trigger, ValidationError, WorkflowDefinition};
 use crate::expression::{LANGUAGES, ScriptEngine, ScriptSession};
 use crate::id::{ActivityId, BookmarkId, InstanceId, StimulusHash, VersionId};
 use crate::schedule::Schedule;
-use crate::shortened::shortened;
 use crate::{Error, Result};
 
 /// How long the triggers of a definition are computed before other tasks of the thread run.
@@ -49,29 +47,20 @@ pub struct WorkflowTriggers {
 }
 
 impl WorkflowTriggers {
-    /// Adds a stimulus of a trigger. `endpoints` has the title of the first activity with each route. Returns what is wrong: of
-    /// two endpoints with one route, either could answer a request.
+    /// Adds a stimulus of a trigger. Returns what is wrong with it.
     fn add(
         &mut self,
         node: &ActivityNode,
         stimulus: TriggerStimulus,
-        endpoints: &mut HashMap<StimulusHash, (NodeIndex, String)>,
+        endpoints: &mut EndpointRoutes,
     ) -> Option<String> {
         let hash = stimulus_hash(&node.type_name, &stimulus.key, None);
         if node.type_name == HTTP_ENDPOINT {
-            match endpoints.get(&hash) {
-                // It names a method twice.
-                Some((index, _)) if *index == node.index => return None,
-                Some((_, other)) => {
-                    let text = |name: &str| stimulus.payload.get(name).and_then(Value::as_str).unwrap_or_default();
-                    let (path, method) = (shortened(text("path"), 100), text("method").to_uppercase());
-                    return Some(format!(
-                        "its path {path} with the method {method} is also that of the {other}, so that a request would be \
-                         ambiguous; give one of them another path or method"
-                    ));
-                }
-                None => endpoints.insert(hash, (node.index, node.title().to_string())),
-            };
+            match endpoints.add(node, hash, &stimulus.payload) {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(ambiguous) => return Some(ambiguous),
+            }
         }
         self.triggers.push(Trigger {
             activity_id: ActivityId::new(node.id.clone()),
@@ -283,7 +272,7 @@ impl Interpreter {
         let evaluator = Evaluator::of(program, &state, &session, 0);
         let mut triggers = WorkflowTriggers::default();
         let mut errors = Problems::default();
-        let mut endpoints = HashMap::new();
+        let mut endpoints = EndpointRoutes::default();
         let mut begun = Instant::now();
         for node in program.tree.iter() {
             if errors.is_full() {

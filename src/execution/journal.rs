@@ -122,6 +122,11 @@ impl Recorder {
         }
     }
 
+    /// Whether anything is recorded.
+    pub(super) fn is_on(&self) -> bool {
+        self.level != JournalLevel::Off
+    }
+
     /// Keeps what the payload of an execution's end is to have besides its outcomes, if it ends in this burst.
     pub(super) fn note_for_end(&mut self, number: u64, data: (&'static str, Value)) {
         self.for_end.insert(number, data);
@@ -157,8 +162,9 @@ impl Recorder {
             return;
         };
         if let Some(values) = &mut details.activity_state {
-            program.log_persistence.retain(node.index, values, &context.outputs);
-            withhold(values, context);
+            let is_output = |name: &str| context.outputs.contains_key(name);
+            program.log_persistence.retain(node.index, values, is_output);
+            withhold(values, context, is_output);
             conceal_in(values, program.descriptor(node.index));
             if state.is_below_secret(number) {
                 withhold_read(values, node);
@@ -227,21 +233,37 @@ impl Recorder {
         Some(execution)
     }
 
-    /// Copies inputs, outputs and properties of an execution; at its end and once per burst, because they may be large.
-    pub(super) fn copy_values(&mut self, program: &Program, state: &InstanceState, number: u64) {
+    /// Copies inputs, outputs and properties of an execution; once per burst, because they may be large.
+    fn copy_values(&mut self, program: &Program, state: &InstanceState, number: u64) {
+        if let Some(context) = state.contexts.get(&number).filter(|_| self.is_on()) {
+            let (inputs, outputs) = (context.inputs.clone(), context.outputs.clone());
+            self.set_values(program, state, number, inputs, outputs);
+        }
+    }
+
+    fn set_values(
+        &mut self,
+        program: &Program,
+        state: &InstanceState,
+        number: u64,
+        inputs: Map<String, Value>,
+        outputs: Map<String, Value>,
+    ) {
         let Some(context) = state.contexts.get(&number) else {
             return;
         };
         let persistence = &program.log_persistence;
         let node = program.tree.find(&context.node_id).map(|node| node.index);
         if let (Some(execution), Some(node)) = (self.update(program, state, number), node) {
-            execution.activity_state = Value::Object(context.inputs.clone());
-            persistence.retain(node, &mut execution.activity_state, &Map::new());
-            withhold(&mut execution.activity_state, context);
+            execution.activity_state = Value::Object(inputs);
+            persistence.retain(node, &mut execution.activity_state, |_| false);
+            withhold(&mut execution.activity_state, context, |name| {
+                outputs.contains_key(name)
+            });
             conceal_in(&mut execution.activity_state, program.descriptor(node));
-            execution.outputs = Value::Object(context.outputs.clone());
-            persistence.retain(node, &mut execution.outputs, &context.outputs);
-            withhold(&mut execution.outputs, context);
+            execution.outputs = Value::Object(outputs);
+            persistence.retain(node, &mut execution.outputs, |_| true);
+            withhold(&mut execution.outputs, context, |_| true);
             conceal_in(&mut execution.outputs, program.descriptor(node));
             let is_below_secret = state.is_below_secret(number);
             if let (true, Some(node)) = (is_below_secret, program.tree.find(&context.node_id)) {
@@ -260,10 +282,26 @@ impl Recorder {
         }
     }
 
-    /// Records that an execution has ended.
-    pub(super) fn record_end(&mut self, program: &Program, state: &InstanceState, number: u64, payload: Option<Value>) {
+    /// Records that an execution has ended. The caller removes it from the state, but for that of the workflow, so its inputs and
+    /// outputs move.
+    pub(super) fn record_end(
+        &mut self,
+        program: &Program,
+        state: &mut InstanceState,
+        number: u64,
+        payload: Option<Value>,
+    ) {
         let at = self.began.elapsed();
-        self.copy_values(program, state, number);
+        match state.contexts.get_mut(&number) {
+            Some(context) if context.parent.is_some() => {
+                let (inputs, outputs) = (
+                    std::mem::take(&mut context.inputs),
+                    std::mem::take(&mut context.outputs),
+                );
+                self.set_values(program, state, number, inputs, outputs);
+            }
+            _ => self.copy_values(program, state, number),
+        }
         if let Some(execution) = self.executions.get_mut(&number) {
             execution.completed = Some(at);
             execution.payload = payload;
@@ -300,9 +338,9 @@ impl Recorder {
 
 /// Leaves out the values that may hold a secret: those derived from one, and all outputs of an execution that received
 /// one, such as the item of a loop.
-fn withhold(values: &mut Value, context: &Context) {
+fn withhold(values: &mut Value, context: &Context, is_output: impl Fn(&str) -> bool) {
     if let (Value::Object(values), false) = (values, context.unrecorded.is_empty()) {
-        values.retain(|name, _| !context.unrecorded.contains(name) && !context.outputs.contains_key(name));
+        values.retain(|name, _| !context.unrecorded.contains(name) && !is_output(name));
     }
 }
 

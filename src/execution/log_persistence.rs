@@ -77,14 +77,14 @@ impl LogPersistence {
         }
     }
 
-    /// Leaves out what is not recorded of the inputs and outputs of an entry; a name among `outputs` is that of an output.
-    pub(super) fn retain(&self, node: NodeIndex, values: &mut Value, outputs: &Map<String, Value>) {
+    /// Leaves out what is not recorded of inputs and outputs.
+    pub(super) fn retain(&self, node: NodeIndex, values: &mut Value, is_output: impl Fn(&str) -> bool) {
         if self.is_whole() {
             return;
         }
         if let Value::Object(values) = values {
             values.retain(|name, _| {
-                let value = if outputs.contains_key(name) {
+                let value = if is_output(name) {
                     Recorded::Output(name)
                 } else {
                     Recorded::Input(name)

@@ -12,7 +12,8 @@
 //!   activities, also in JSON; `id_bounds`: how long they may be; `drawable`: what a designer can draw;
 //!   `designer_form`: the JSON that it draws; `drawn_connections`: the connections in that JSON; `outcomes`: where
 //!   connections can begin; `workflow_options`: its options for commits and journal; `incident_strategy`: what ends
-//!   after a fault; `validate`: the errors that keep a definition from being published.
+//!   after a fault; `validate`: the errors that keep a definition from being published; `endpoint_routes`: the routes of
+//!   its endpoints.
 //! - `state`: what is kept of an instance between bursts; `status`, `bookmark`, `incident`: parts of it; `request`: the
 //!   clients that wait for it; `workflow_state`: how Elsa's
 //!   API shows it; `scope`: its variables; `variables`: those of the workflow, between bursts; `transfer`: states from files.
@@ -36,6 +37,7 @@ mod concealed;
 mod designer_form;
 mod drawable;
 mod drawn_connections;
+mod endpoint_routes;
 mod evaluate;
 mod evaluation;
 mod execution_view;

@@ -28,6 +28,9 @@ pub struct RunRequest {
     /// It waits until this time for the answer of a later burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_until: Option<DateTime<Utc>>,
+    /// Its row can be lost with the process that received it, and comes again as another one under the id of the request.
+    #[serde(skip)]
+    pub recurs: bool,
 }
 
 /// A request in the state: it has not ended, or what its instruction has set off still runs.
@@ -55,6 +58,7 @@ impl OpenRequest {
                 holder: Incarnation::default(),
                 is_kept: false,
                 held_until: None,
+                recurs: false,
             },
             number: 0,
             incidents: 0,

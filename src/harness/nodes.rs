@@ -71,8 +71,8 @@ pub struct NodeOptions {
     pub log: String,
     /// Further arguments of `serve`.
     pub arguments: Vec<String>,
-    /// Settings without a flag that are on, by their variables in the environment.
-    pub switches: Vec<&'static str>,
+    /// Settings without a flag, by their variables in the environment, which other users do not see.
+    pub variables: Vec<(&'static str, String)>,
     /// Receives what the nodes write.
     pub on_line: LineHandler,
 }
@@ -113,7 +113,7 @@ impl Node {
         // An argument would show a password in the list of processes.
         command.env("MAINSPRING_DATABASE_URL", &options.database_url);
         command.env("MAINSPRING_STOP_WITH_STDIN", "true");
-        command.envs(options.switches.iter().map(|variable| (variable, "true")));
+        command.envs(options.variables.iter().map(|(name, value)| (name, value)));
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

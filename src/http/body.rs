@@ -32,11 +32,11 @@ const NOT_COUNTED_BYTES: usize = 64 * 1024;
 const BODY: &str = "The body";
 /// Large bodies in use at the same time.
 const MAX_LARGE_BODIES: usize = 8;
-/// The same of strangers, and the memory of their parsed bodies in MiB.
-const STRANGERS_LARGE_BODIES: usize = 16;
-const STRANGERS_MEMORY: usize = 8;
+/// The same of keyless requests, and the memory of their parsed bodies in MiB.
+const KEYLESS_LARGE_BODIES: usize = 16;
+const KEYLESS_MEMORY: usize = 8;
 /// How long their bodies may make no progress: they are sent by programs.
-const STRANGERS_TIMEOUT: Duration = Duration::from_secs(5);
+const KEYLESS_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much of a too large body is still read, in bytes: a client that is cut off while it sends sees a broken
 /// connection instead of the 413.
 const MAX_DISCARDED: usize = 64 * 1024 * 1024;
@@ -59,12 +59,12 @@ impl BodyLimits {
         }
     }
 
-    /// Limits of their own for senders that are not known before their body is read.
-    pub(crate) fn of_strangers(timeout: Duration) -> Self {
+    /// Limits of their own for keyless requests, whose senders are not known before their body is read.
+    pub(crate) fn of_keyless(timeout: Duration) -> Self {
         Self {
-            timeout: timeout.min(STRANGERS_TIMEOUT),
-            large: Arc::new(Semaphore::new(STRANGERS_LARGE_BODIES)),
-            memory: Arc::new(BodyMemory::of(STRANGERS_MEMORY)),
+            timeout: timeout.min(KEYLESS_TIMEOUT),
+            large: Arc::new(Semaphore::new(KEYLESS_LARGE_BODIES)),
+            memory: Arc::new(BodyMemory::of(KEYLESS_MEMORY)),
         }
     }
 

@@ -58,56 +58,133 @@ pub async fn serve_within(
     shutdown: impl Future<Output = ()>,
     drain: Duration,
 ) -> io::Result<()> {
-    let mut shutdown = std::pin::pin!(shutdown);
-    let table = ConnectionTable::new(limits);
-    let mut limit_check = tokio::time::interval(table.limit_check_interval());
-    limit_check.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let closing = CancellationToken::new();
-    let mut connections = JoinSet::new();
-    let mut warned: Option<Instant> = None;
-    // Accepted, and waiting for room: others are closed only for a connection that exists.
-    let mut waiting: Option<(TcpStream, Peer)> = None;
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut shutdown => break,
-            _ = limit_check.tick() => table.close_overdue(),
-            Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            () = table.wait_for_room(), if waiting.is_some() => {
-                if let Some((stream, peer)) = waiting.take() {
-                    // Responses are small and clients wait for them: they must not wait to be joined with more data.
-                    if let Err(error) = stream.set_nodelay(true) {
-                        tracing::debug!(%error, "cannot set TCP_NODELAY");
-                    }
-                    let served = serve_connection(stream, peer, router.clone(), closing.clone(), table.track());
-                    connections.spawn(served);
-                }
+    let closes = async {
+        shutdown.await;
+        Listening::Ends
+    };
+    serve_until(limits, listener, router, closes, drain).await
+}
+
+/// What becomes of a listener while the requests in flight end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listening {
+    /// It is closed: clients, and the balancers before them, connect to another node.
+    Ends,
+    /// It accepts connections until they have ended: there is no other node, and the router says so.
+    GoesOn,
+}
+
+/// As [`serve_within`]; the shutdown decides whether the listener is closed at once.
+pub(crate) async fn serve_until(
+    limits: ConnectionLimits,
+    listener: TcpListener,
+    router: Router,
+    shutdown: impl Future<Output = Listening>,
+    drain: Duration,
+) -> io::Result<()> {
+    let mut server = Server::new(limits, router);
+    let listening = tokio::select! {
+        biased;
+        listening = shutdown => listening,
+        never = server.accept(&listener) => match never {},
+    };
+    let mut in_flight = server.close();
+    let ended = async { while in_flight.join_next().await.is_some() {} };
+    let drained = async {
+        if listening == Listening::GoesOn {
+            tokio::select! {
+                () = ended => {}
+                never = server.accept(&listener) => match never {},
             }
-            accepted = listener.accept(), if waiting.is_none() => match accepted {
-                Ok((stream, address)) => waiting = Some((stream, Peer(address))),
-                Err(error) if is_of_one_connection(&error) => {}
-                Err(error) => {
-                    if warned.is_none_or(|warned| warned.elapsed() > WARNING_INTERVAL) {
-                        warned = Some(Instant::now());
-                        tracing::warn!(%error, "cannot accept connections; retrying");
-                    }
-                    table.shed();
-                    tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
-                }
-            },
+            drop(listener);
+            // These end with the response that they wait for.
+            let mut late = server.close();
+            while late.join_next().await.is_some() {}
+        } else {
+            drop(listener);
+            ended.await;
         }
-    }
-    drop((listener, waiting));
-    closing.cancel();
-    let ended = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(drain, ended).await.is_err() {
+    };
+    if tokio::time::timeout(drain, drained).await.is_err() {
         tracing::warn!(
-            connections = connections.len(),
+            connections = in_flight.len(),
             "closing connections whose requests did not end within the drain timeout"
         );
     }
-    connections.shutdown().await;
+    in_flight.shutdown().await;
+    server.close().shutdown().await;
     Ok(())
+}
+
+/// The connections of a listener.
+struct Server {
+    table: Arc<ConnectionTable>,
+    router: Router,
+    connections: JoinSet<()>,
+    /// Ends them after their requests.
+    closing: CancellationToken,
+    /// Accepted, and waiting for room: others are closed only for a connection that exists.
+    waiting: Option<(TcpStream, Peer)>,
+    warned: Option<Instant>,
+}
+
+impl Server {
+    fn new(limits: ConnectionLimits, router: Router) -> Self {
+        Self {
+            table: ConnectionTable::new(limits),
+            router,
+            connections: JoinSet::new(),
+            closing: CancellationToken::new(),
+            waiting: None,
+            warned: None,
+        }
+    }
+
+    /// Accepts connections, and serves each in a task of its own. Cancellation safe: what is accepted is kept.
+    async fn accept(&mut self, listener: &TcpListener) -> Infallible {
+        let mut limit_check = tokio::time::interval(self.table.limit_check_interval());
+        limit_check.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                _ = limit_check.tick() => self.table.close_overdue(),
+                Some(_) = self.connections.join_next(), if !self.connections.is_empty() => {}
+                () = self.table.wait_for_room(), if self.waiting.is_some() => {
+                    if let Some((stream, peer)) = self.waiting.take() {
+                        self.spawn(stream, peer);
+                    }
+                }
+                accepted = listener.accept(), if self.waiting.is_none() => match accepted {
+                    Ok((stream, address)) => self.waiting = Some((stream, Peer(address))),
+                    Err(error) if is_of_one_connection(&error) => {}
+                    Err(error) => {
+                        if self.warned.is_none_or(|warned| warned.elapsed() > WARNING_INTERVAL) {
+                            self.warned = Some(Instant::now());
+                            tracing::warn!(%error, "cannot accept connections; retrying");
+                        }
+                        self.table.shed();
+                        tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
+                    }
+                },
+            }
+        }
+    }
+
+    fn spawn(&mut self, stream: TcpStream, peer: Peer) {
+        // Responses are small and clients wait for them: they must not wait to be joined with more data.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "cannot set TCP_NODELAY");
+        }
+        let (router, closing) = (self.router.clone(), self.closing.clone());
+        let served = serve_connection(stream, peer, router, closing, self.table.track());
+        self.connections.spawn(served);
+    }
+
+    /// Lets the connections end after their requests, and returns them. Those that are accepted later are others.
+    fn close(&mut self) -> JoinSet<()> {
+        std::mem::take(&mut self.closing).cancel();
+        std::mem::take(&mut self.connections)
+    }
 }
 
 /// The address of the client, in the extensions of each of its requests.

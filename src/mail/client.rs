@@ -1,22 +1,21 @@
 //! The client of a node: few connections for all workflows, and what it knows of the server.
 
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lettre::address::Envelope;
 use lettre::message::Mailbox;
-use lettre::transport::smtp::client::{Certificate, TlsParameters};
+use rustls::pki_types::ServerName;
 use tokio::sync::{Notify, OnceCell, Semaphore, SemaphorePermit};
+use tokio_rustls::TlsConnector;
 
 use super::address::address;
 use super::mail_error::{MailError, MailErrorKind, Stage};
 use super::options::MailOptions;
 use super::server_url::ServerUrl;
-use super::session::SmtpSession;
+use super::session::{MailTls, SmtpSession};
+use crate::outgoing::{check_roots, tls_config};
 use crate::{Error, Result};
 
 /// How many mails of a node are sent at once: servers refuse more connections of one client.
@@ -31,8 +30,8 @@ const MOST_ATTACHED: u64 = 100 << 20;
 /// The longest timeout of a mail.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// The largest file of roots, in bytes.
-const LARGEST_ROOTS: u64 = 4 << 20;
+/// The setting of a file with further roots.
+const ROOTS: &str = "smtp-root-certificates";
 
 /// The first pause before a server that is away is tried again; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -48,9 +47,8 @@ struct Shared {
     options: MailOptions,
     server: ServerUrl,
     sender: Option<Mailbox>,
-    root_certificates: Option<Certificate>,
     /// Made for the first connection: it reads the certificates of the system.
-    tls: OnceCell<TlsParameters>,
+    tls: OnceCell<MailTls>,
     connections: Semaphore,
     /// In MiB, of the mails that are sent.
     content: Semaphore,
@@ -85,13 +83,13 @@ impl MailClient {
             let problem = format!("it is at most {}", MOST_ATTACHED >> 20);
             return Err(invalid("mail-attachment-mib", problem));
         }
-        let roots = options.root_certificates.as_deref().map(roots).transpose();
-        let root_certificates = roots.map_err(|problem| invalid("smtp-root-certificates", problem))?;
+        if let Some(file) = &options.root_certificates {
+            check_roots(file, ROOTS)?;
+        }
         Ok(Self(Arc::new(Shared {
             options,
             server,
             sender,
-            root_certificates,
             tls: OnceCell::new(),
             connections: Semaphore::new(CONNECTIONS),
             content: Semaphore::new(CONTENT_MIB as usize),
@@ -182,10 +180,10 @@ impl MailClient {
         let shared = Arc::clone(&self.0);
         let make = || async move {
             let made = tokio::task::spawn_blocking(move || shared.tls()).await;
-            made.unwrap_or_else(|error| Err(error.to_string()))
+            made.map_err(|error| Error::internal("the TLS of mails panicked").caused_by(error))?
         };
         let tls = self.0.tls.get_or_try_init(make).await;
-        let tls = tls.map_err(|problem| MailError::unreachable(stage, &problem))?;
+        let tls = tls.map_err(|error| MailError::unreachable(stage, &error.to_string()))?;
         SmtpSession::open(&self.0.server, tls, stage).await
     }
 
@@ -240,31 +238,16 @@ impl MailPlace<'_> {
 
 impl Shared {
     /// Reads files: call it where that may block.
-    fn tls(&self) -> std::result::Result<TlsParameters, String> {
-        let mut builder = TlsParameters::builder(self.server.host.clone());
-        if let Some(certificates) = &self.root_certificates {
-            builder = builder.add_root_certificate(certificates.clone());
-        }
-        builder
-            .build()
-            .map_err(|error| format!("TLS cannot be configured: {error}"))
+    fn tls(&self) -> Result<MailTls> {
+        let config = tls_config(self.options.root_certificates.as_deref(), ROOTS)?;
+        let host = self.server.host.clone();
+        let name = ServerName::try_from(host)
+            .map_err(|error| Error::internal("no certificate has the name of this server").caused_by(error))?;
+        Ok(MailTls {
+            connector: TlsConnector::from(Arc::new(config)),
+            name,
+        })
     }
-}
-
-/// The certificates of a file.
-fn roots(file: &Path) -> std::result::Result<Certificate, String> {
-    let unusable = |reason: String| format!("the file {} cannot be used: {reason}", file.display());
-    let mut bytes = Vec::new();
-    let opened = File::open(file).map_err(|error| unusable(error.to_string()))?;
-    let read = opened.take(LARGEST_ROOTS + 1).read_to_end(&mut bytes);
-    read.map_err(|error| unusable(error.to_string()))?;
-    if bytes.len() as u64 > LARGEST_ROOTS {
-        return Err(unusable(format!("it has more than {LARGEST_ROOTS} bytes")));
-    }
-    if !String::from_utf8_lossy(&bytes).contains("-----BEGIN CERTIFICATE-----") {
-        return Err(unusable("it has no certificate".to_owned()));
-    }
-    Certificate::from_pem(&bytes).map_err(|error| unusable(error.to_string()))
 }
 
 #[cfg(test)]

@@ -3,14 +3,13 @@
 //! What a server, or who sits between it and this node, sends behind its answer to STARTTLS is not encrypted. A reader with a
 //! buffer would take it for answers of the encrypted connection. Here it stays below the encryption, which then fails.
 //!
-//! A reader collects a line until it ends, so what comes between two writes is bounded here.
+//! A reader collects a line until it ends, so what comes between two writes is bounded here, below the encryption as well.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use lettre::transport::smtp::client::AsyncTokioStream;
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -31,12 +30,6 @@ impl LineStream {
             inner: BufReader::new(stream),
             unanswered: 0,
         }
-    }
-}
-
-impl AsyncTokioStream for LineStream {
-    fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.inner.get_ref().peer_addr()
     }
 }
 
@@ -72,6 +65,46 @@ impl AsyncWrite for LineStream {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().inner).poll_shutdown(context)
+    }
+}
+
+/// A line stream that its reader has for a while: until all clones but one are dropped.
+#[derive(Clone, Debug)]
+pub(super) struct LentStream(Arc<Mutex<LineStream>>);
+
+impl LentStream {
+    pub(super) fn new(stream: LineStream) -> Self {
+        Self(Arc::new(Mutex::new(stream)))
+    }
+
+    /// The stream; `None` while it is lent.
+    pub(super) fn take_back(self) -> Option<LineStream> {
+        let stream = Arc::try_unwrap(self.0).ok()?;
+        Some(stream.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn stream(&self) -> MutexGuard<'_, LineStream> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AsyncRead for LentStream {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.stream()).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for LentStream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.stream()).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.stream()).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.stream()).poll_shutdown(context)
     }
 }
 

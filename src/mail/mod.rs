@@ -5,14 +5,15 @@
 //!
 //! # Layout
 //! `address`: an address, and what stands in a header · `client`: sends a mail, and knows whether the server is away · `session`:
-//! one connection · `line_stream`: what it reads before it is encrypted · `server_url`: where the server is, and how it is reached ·
-//! `options`: the settings · `mail_error`: why a mail is not sent.
+//! one connection · `line_stream`: what comes below its encryption, within a bound · `reply_stream`: the replies as text ·
+//! `server_url`: where the server is, and how it is reached · `options`: the settings · `mail_error`: why a mail is not sent.
 
 mod address;
 mod client;
 mod line_stream;
 mod mail_error;
 mod options;
+mod reply_stream;
 mod server_url;
 mod session;
 

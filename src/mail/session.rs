@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use lettre::address::{Address, Envelope};
 use lettre::transport::smtp::authentication::Mechanism;
-use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
-use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, AsyncTokioStream};
+use lettre::transport::smtp::commands::{Data, Mail, Rcpt, Starttls};
 use lettre::transport::smtp::extension::{ClientId, Extension, MailParameter};
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
-use super::line_stream::LineStream;
+use super::line_stream::{LentStream, LineStream};
 use super::mail_error::{MailError, Stage};
+use super::reply_stream::ReplyStream;
 use super::server_url::{Encryption, ServerUrl};
 
 /// In bytes: how much of a mail is encoded and written at once.
@@ -22,26 +26,55 @@ const GOODBYE: Duration = Duration::from_secs(1);
 
 type Result<T> = std::result::Result<T, MailError>;
 
+/// How connections to the server are encrypted.
+pub(super) struct MailTls {
+    pub(super) connector: TlsConnector,
+    pub(super) name: ServerName<'static>,
+}
+
+impl MailTls {
+    async fn encrypt(&self, stream: LineStream, stage: &Stage) -> Result<TlsStream<LineStream>> {
+        let encrypted = self.connector.connect(self.name.clone(), stream).await;
+        encrypted.map_err(|error| MailError::unreachable(stage, &error.to_string()))
+    }
+}
+
 /// A connection that takes mails.
 pub(super) struct SmtpSession(AsyncSmtpConnection);
 
 impl SmtpSession {
     /// Connects, encrypts and logs in, as the URL says. `stage`: how far that has come.
-    pub(super) async fn open(url: &ServerUrl, tls: &TlsParameters, stage: &mut Stage) -> Result<Self> {
+    pub(super) async fn open(url: &ServerUrl, tls: &MailTls, stage: &mut Stage) -> Result<Self> {
         *stage = Stage::Connecting;
+        let unreachable = |error: std::io::Error| MailError::unreachable(&Stage::Connecting, &error.to_string());
+        let server = (url.host.as_str(), url.port);
+        let stream = TcpStream::connect(server).await.map_err(unreachable)?;
+        let own = client_id(stream.local_addr().map_err(unreachable)?.ip());
+        let peer = stream.peer_addr().map_err(unreachable)?;
+        let stream = LineStream::new(stream);
         let mut connection = match url.encryption {
-            Encryption::Implicit => implicit(url, tls, stage).await?,
-            Encryption::None => plain(url, stage).await?.0,
+            Encryption::Implicit => {
+                *stage = Stage::Encrypting;
+                let encrypted = tls.encrypt(stream, stage).await?;
+                greeted(ReplyStream::new(encrypted, peer), &own, stage).await?
+            }
+            Encryption::None => greeted(ReplyStream::new(stream, peer), &own, stage).await?,
             Encryption::StartTls => {
-                let (mut connection, own) = plain(url, stage).await?;
+                let lent = LentStream::new(stream);
+                let mut connection = greeted(ReplyStream::new(lent.clone(), peer), &own, stage).await?;
                 *stage = Stage::Encrypting;
                 if !connection.can_starttls() {
                     let reason = "it offers no STARTTLS; use smtps:// or, without encryption and password, ?tls=none";
                     return Err(MailError::unreachable(stage, reason));
                 }
-                let encrypted = connection.starttls(tls.clone(), &own).await;
-                encrypted.map_err(|error| MailError::of(stage, &error))?;
-                connection
+                let begins = connection.command(Starttls).await;
+                begins.map_err(|error| MailError::of(stage, &error))?;
+                drop(connection);
+                let stream = lent.take_back();
+                let stream = stream.ok_or_else(|| MailError::unreachable(stage, "its connection is in use"))?;
+                let encrypted = tls.encrypt(stream, stage).await?;
+                // The server does not greet again.
+                greeted(ReplyStream::after_greeting(encrypted, peer), &own, stage).await?
             }
         };
         if let Some(credentials) = &url.credentials {
@@ -95,27 +128,20 @@ impl SmtpSession {
     }
 }
 
-/// A connection that is encrypted from its begin. Its own address is not known before the server speaks.
-async fn implicit(url: &ServerUrl, tls: &TlsParameters, stage: &Stage) -> Result<AsyncSmtpConnection> {
-    let server = (url.host.as_str(), url.port);
-    let own = ClientId::default();
-    let connected = AsyncSmtpConnection::connect_tokio1(server, None, &own, Some(tls.clone()), None).await;
-    connected.map_err(|error| MailError::of(stage, &error))
-}
-
-/// A connection that is not encrypted, and the name that this node has given itself: its address, as RFC 5321 has it for a host
-/// without a name that others know.
-async fn plain(url: &ServerUrl, stage: &Stage) -> Result<(AsyncSmtpConnection, ClientId)> {
-    let unreachable = |error: std::io::Error| MailError::unreachable(stage, &error.to_string());
-    let stream = TcpStream::connect((url.host.as_str(), url.port))
-        .await
-        .map_err(unreachable)?;
-    let own = match stream.local_addr().map_err(unreachable)?.ip().to_canonical() {
+/// The name that this node gives itself: its address, as RFC 5321 has it for a host without a name that others know.
+fn client_id(own: IpAddr) -> ClientId {
+    match own.to_canonical() {
         IpAddr::V4(address) => ClientId::Ipv4(address),
         IpAddr::V6(address) => ClientId::Ipv6(address),
-    };
-    let stream = Box::new(LineStream::new(stream));
-    let connected = AsyncSmtpConnection::connect_with_transport(stream, &own).await;
-    let connection = connected.map_err(|error| MailError::of(stage, &error))?;
-    Ok((connection, own))
+    }
+}
+
+/// Reads the greeting, and names this node.
+async fn greeted(
+    stream: impl AsyncTokioStream + 'static,
+    own: &ClientId,
+    stage: &Stage,
+) -> Result<AsyncSmtpConnection> {
+    let connected = AsyncSmtpConnection::connect_with_transport(Box::new(stream), own).await;
+    connected.map_err(|error| MailError::of(stage, &error))
 }

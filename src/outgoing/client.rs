@@ -26,12 +26,16 @@ use crate::{Error, Result};
 /// What a target learns about the client.
 const AGENT: &str = concat!("Mainspring/", env!("CARGO_PKG_VERSION"));
 
+/// The setting of a file with further roots.
+const ROOTS: &str = "http-root-certificates";
+
 /// How long a connection without a request is kept, less than most servers keep it: a request on a connection that its
 /// server closes at this moment fails.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// The most connections without a request that are kept for one target.
-const IDLE_PER_TARGET: usize = 64;
+/// The most connections without a request that are kept for one target: as many as one sink of webhooks is sent deliveries at once, each
+/// of which would open a connection otherwise.
+const IDLE_PER_TARGET: usize = 128;
 
 /// The largest headers of an answer over HTTP/2, in bytes.
 const LARGEST_HEADERS: u32 = 256 << 10;
@@ -99,7 +103,7 @@ impl OutgoingClient {
             return Err(invalid("http-timeout", "it must be longer than zero".to_owned()));
         }
         if let Some(file) = &options.root_certificates {
-            check_roots(file)?;
+            check_roots(file, ROOTS)?;
         }
         Ok(Self::made(options, rules, no_proxy, lookup))
     }
@@ -269,7 +273,8 @@ impl OutgoingClient {
 impl Clients {
     fn make(shared: &Shared) -> Result<Self> {
         let options = &shared.options;
-        let tls = tls_config(options.root_certificates.as_deref())?;
+        let mut tls = tls_config(options.root_certificates.as_deref(), ROOTS)?;
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let builder = || {
             let mut headers = HeaderMap::new();
             headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));

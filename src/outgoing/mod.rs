@@ -25,3 +25,4 @@ pub(crate) use client::OutgoingClient;
 pub(crate) use message::{OutgoingBody, OutgoingRequest, OutgoingResponse};
 pub use options::OutgoingOptions;
 pub(crate) use send_error::SendError;
+pub(crate) use tls::{check_roots, tls_config};

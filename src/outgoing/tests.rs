@@ -279,6 +279,45 @@ async fn a_connection_of_the_pool_that_is_reset_fails_its_request_once() {
 }
 
 #[tokio::test]
+async fn as_many_requests_as_a_sink_is_sent_at_once_come_over_the_connections_of_those_before() {
+    const AT_ONCE: usize = 128;
+    let all = Arc::new(tokio::sync::Barrier::new(AT_ONCE));
+    let server = Server::start(move |_, mut stream| {
+        let all = Arc::clone(&all);
+        async move {
+            loop {
+                all.wait().await;
+                if stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.is_err() {
+                    return;
+                }
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    match stream.read_u8().await {
+                        Ok(byte) => head.push(byte),
+                        Err(_) => return,
+                    }
+                }
+            }
+        }
+    })
+    .await;
+    let client = OutgoingClient::default();
+    let url = server.url("127.0.0.1");
+    // A connection is back in the pool a moment after its answer: some waves may come too early for it.
+    for _ in 0..50 {
+        let before = server.heads().len();
+        let wave = (0..AT_ONCE).map(|_| body_of(&client, get(&url)));
+        for answer in futures_util::future::join_all(wave).await {
+            assert_eq!(answer, Ok((204, Vec::new())));
+        }
+        if server.heads().len() == before {
+            return;
+        }
+    }
+    panic!("each wave opens connections: {} in all", server.heads().len());
+}
+
+#[tokio::test]
 async fn a_failure_quotes_no_url() {
     let port = TcpListener::bind("127.0.0.1:0")
         .await

@@ -1,4 +1,4 @@
-//! The TLS of outgoing requests: rustls, with the roots of the system and those of a file.
+//! The TLS of outgoing requests and mails: rustls, with the roots of the system and those of a file.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,33 +14,30 @@ use crate::{Error, Result};
 /// The largest file of roots, in bytes.
 const LARGEST: u64 = 4 << 20;
 
-/// The configuration of all clients. Reads files: call it where that may block.
-pub(super) fn tls_config(extra_roots: Option<&Path>) -> Result<ClientConfig> {
+/// The configuration of a client, with the roots of a file that a setting names. Reads files: call it where that may block.
+pub(crate) fn tls_config(extra_roots: Option<&Path>, setting: &str) -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(file) = extra_roots {
-        add_roots(file, &mut roots)?;
+        add_roots(file, setting, &mut roots)?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
+    let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| Error::internal("TLS cannot be configured").caused_by(error))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(config)
+        .map_err(|error| Error::internal("TLS cannot be configured").caused_by(error))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Checks a file of roots.
+/// Checks the file of roots that a setting names.
 /// Errors: `invalid-settings`, if it has none.
-pub(super) fn check_roots(file: &Path) -> Result<()> {
-    add_roots(file, &mut RootCertStore::empty())
+pub(crate) fn check_roots(file: &Path, setting: &str) -> Result<()> {
+    add_roots(file, setting, &mut RootCertStore::empty())
 }
 
-fn add_roots(file: &Path, roots: &mut RootCertStore) -> Result<()> {
+fn add_roots(file: &Path, setting: &str, roots: &mut RootCertStore) -> Result<()> {
     let shown = file.display();
     let unusable = |reason: String| {
-        let message = format!("the file {shown} of the setting http-root-certificates cannot be used: {reason}");
+        let message = format!("the file {shown} of the setting {setting} cannot be used: {reason}");
         Error::invalid("invalid-settings", message)
     };
     let found = certificates(file).map_err(|error| unusable(error.to_string()))?;

@@ -57,7 +57,7 @@ pub use engine::resume_links::{ResumeLink, ResumeLinkRequest, ResumeLinkSummary}
 pub use engine::retry::RetriedInstance;
 pub use engine::schedules::{ScheduleFilter, ScheduleState, ScheduleSummary};
 pub use engine::tasks::{TaskList, TaskSummary};
-pub use engine::token_keys::LinkKey;
+pub use engine::token_keys::{LinkKey, link_keys, retire_link_key, rotate_link_key};
 pub use engine::transfer::ExportParts;
 #[cfg(feature = "http")]
 pub(crate) use engine::transfer::MAX_INSTANCES;
@@ -67,7 +67,7 @@ pub use engine::webhook_deliveries::{WebhookDelivery, WebhookDeliveryList, Webho
 #[cfg(feature = "http")]
 pub(crate) use engine::webhook_events::{ReceivedWebhook, WebhookReceipt};
 #[cfg(feature = "http")]
-pub use engine::webhook_sinks::{WebhookSinkChange, WebhookSinkState, WebhookSinkSummary};
+pub use engine::webhook_sinks::{WebhookSinkState, WebhookSinkSummary};
 pub use engine::{Engine, check, migrate};
 
 pub use crate::activity::FlowchartMode;

@@ -1,6 +1,7 @@
 //! Files of this process that are too large for memory: bodies of requests, and what workflows download.
 //!
-//! A file lives as long as anything holds its [`SpoolFile`]; the last holder deletes it. All files together have a limit.
+//! A file lives as long as anything holds its [`SpoolFile`]; the last holder deletes it. All files together have a limit, and those
+//! of strangers, clients without the key of this server, a smaller one.
 //! Each process has a folder of its own under the directory, and a locked file that says that it lives: what a dead process
 //! has left is deleted when another one opens the directory.
 //!
@@ -31,7 +32,7 @@ pub(crate) use file::SpoolFile;
 use file::Stored;
 use folder::Folder;
 pub(crate) use request_files::RequestFiles;
-use room::SpoolRoom;
+use room::{Owner, SpoolRoom};
 use writer::SpoolWriter;
 
 use crate::{Error, Result};
@@ -41,7 +42,11 @@ pub(crate) const DEFAULT_LIMIT: u64 = 1 << 30;
 
 /// The files of this process. Clones are the same spool.
 #[derive(Clone, Debug)]
-pub(crate) struct Spool(Arc<Shared>);
+pub(crate) struct Spool {
+    shared: Arc<Shared>,
+    /// Of the files that are made by this clone.
+    owner: Owner,
+}
 
 #[derive(Debug)]
 struct Shared {
@@ -74,17 +79,28 @@ impl Default for Spool {
 impl Spool {
     /// A spool whose folder is made for its first file. `limit`: what all files may take, in bytes.
     pub(crate) fn lazy(directory: Option<PathBuf>, limit: u64) -> Self {
-        Self(Arc::new(Shared {
-            directory,
-            limit,
-            opened: OnceCell::new(),
-        }))
+        Self {
+            shared: Arc::new(Shared {
+                directory,
+                limit,
+                opened: OnceCell::new(),
+            }),
+            owner: Owner::default(),
+        }
+    }
+
+    /// The same spool for requests without the key of this server: their files leave a part of it to the others.
+    pub(crate) fn of_strangers(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            owner: Owner::Stranger,
+        }
     }
 
     /// Makes the folder now, and the directory if that is missing, if it was chosen. What dead processes have left there is deleted.
     /// Errors: `spool-unavailable` if nothing can be written there.
     pub(crate) async fn prepare(&self) -> Result<()> {
-        if self.0.directory.is_some() {
+        if self.shared.directory.is_some() {
             self.opened().await?;
         }
         Ok(())
@@ -92,33 +108,33 @@ impl Spool {
 
     async fn opened(&self) -> Result<&Arc<Opened>> {
         let open = async {
-            let directory = self.0.directory.clone();
+            let directory = self.shared.directory.clone();
             let folder = tokio::task::spawn_blocking(move || Folder::make(directory.as_deref())).await;
             let folder = folder.map_err(|error| Error::internal("opening the spool panicked").caused_by(error))?;
             Ok(Arc::new(Opened {
                 folder: folder?,
-                room: Arc::new(SpoolRoom::new(self.0.limit)),
+                room: Arc::new(SpoolRoom::new(self.shared.limit)),
                 files: Mutex::default(),
             }))
         };
-        self.0.opened.get_or_try_init(|| open).await
+        self.shared.opened.get_or_try_init(|| open).await
     }
 
     /// Begins a file. Errors: `spool-full`, `spool-unavailable`.
     pub(crate) async fn create(&self) -> Result<SpoolWriter> {
-        SpoolWriter::create(Arc::clone(self.opened().await?)).await
+        SpoolWriter::create(Arc::clone(self.opened().await?), self.owner).await
     }
 
     /// A complete file of this process that something holds.
     pub(crate) fn find(&self, id: &str) -> Option<SpoolFile> {
-        let stored = self.0.opened.get()?.files().get(id)?.upgrade()?;
+        let stored = self.shared.opened.get()?.files().get(id)?.upgrade()?;
         Some(SpoolFile(stored))
     }
 
     /// What all files take now, in bytes.
     #[cfg(test)]
     pub(crate) fn used(&self) -> u64 {
-        self.0.opened.get().map_or(0, |opened| opened.room.used())
+        self.shared.opened.get().map_or(0, |opened| opened.room.used())
     }
 }
 

@@ -107,6 +107,33 @@ async fn a_full_spool_refuses_and_has_room_again() {
 }
 
 #[tokio::test]
+async fn strangers_leave_room_to_the_others() {
+    let scratch = Scratch::new();
+    let spool = opened(&scratch.0, 800_000).await.unwrap();
+    let strangers = spool.of_strangers();
+    let mut held = Vec::new();
+    let error = loop {
+        match file(&strangers, &[1; 50_000]).await {
+            Ok(one) => held.push(one),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((error.code(), held.len()), ("spool-full", 12));
+    // A file is found whoever has sent it.
+    assert!(spool.find(held[0].id()).is_some());
+    let known = file(&spool, &[2; 100_000]).await.unwrap();
+    held.clear();
+    drop(known);
+    until(|| spool.used() == 0).await;
+    let known = file(&spool, &[2; 750_000]).await.unwrap();
+    assert!(
+        file(&strangers, b"").await.is_err(),
+        "both share what strangers may use"
+    );
+    drop(known);
+}
+
+#[tokio::test]
 async fn a_writer_that_is_dropped_leaves_no_file() {
     let scratch = Scratch::new();
     let spool = opened(&scratch.0, 1 << 20).await.unwrap();

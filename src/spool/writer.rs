@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 
 use super::file::{FileName, Stored};
+use super::room::Owner;
 use super::{Opened, SpoolFile, refused};
 use crate::{Error, Result};
 
@@ -26,8 +27,8 @@ pub(crate) struct SpoolWriter {
 }
 
 impl SpoolWriter {
-    pub(super) async fn create(opened: Arc<Opened>) -> Result<Self> {
-        let place = opened.room.file()?;
+    pub(super) async fn create(opened: Arc<Opened>, owner: Owner) -> Result<Self> {
+        let place = opened.room.file(owner)?;
         let id = uuid::Uuid::new_v4().simple().to_string();
         let path = opened.folder.path().join(&id);
         let created = tokio::task::spawn_blocking(move || {

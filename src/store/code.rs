@@ -17,6 +17,14 @@ macro_rules! codes {
                     self as i16
                 }
 
+                /// Its name here, which clients see of some.
+                #[allow(dead_code, reason = "clients see few of them")]
+                pub(crate) const fn word(self) -> &'static str {
+                    match self {
+                        $(Self::$variant => stringify!($variant),)+
+                    }
+                }
+
                 /// The code that a column holds; `None` if a newer program wrote it.
                 #[allow(dead_code, reason = "some codes are only written")]
                 pub(crate) fn from_number(number: i16) -> Option<Self> {

@@ -49,8 +49,8 @@ pub(crate) struct InstanceEvent<'a> {
 }
 
 impl InstanceEvent<'_> {
-    /// The payload of an event of this type.
-    pub(crate) fn payload(&self, event: EventType) -> Value {
+    /// The payload of an event of this type, as JSON.
+    pub(crate) fn payload(&self, event: EventType) -> String {
         // One that begins has not come to anything yet, whatever the burst made of it.
         let (status, sub_status, incidents) = match event {
             EventType::Started => ("Running", "Executing", 0),
@@ -68,10 +68,11 @@ impl InstanceEvent<'_> {
             "subStatus": sub_status,
             "incidentCount": incidents,
         })
+        .to_string()
     }
 
     /// The payload of `Elsa.RunTask`, as Elsa has it.
-    pub(crate) fn task(&self, id: &Value, name: &Value, payload: &Value) -> Value {
+    pub(crate) fn task(&self, id: &Value, name: &Value, payload: &Value) -> String {
         json!({
             "workflowInstanceId": self.instance,
             "workflowDefinitionId": self.definition,
@@ -82,6 +83,7 @@ impl InstanceEvent<'_> {
             "taskName": name,
             "taskPayload": payload,
         })
+        .to_string()
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! - `event_type`: the events of this engine · `message`: the body that a sink receives, and the id of an event.
 //! - `secret`: what signs · `signature`: the convention of Standard Webhooks, for both directions.
-//! - `sink`: a receiver, as a program or a client describes it · `source`: a sender, and the activities that wait for its events.
+//! - `sink`: a receiver, as a program or a client describes and changes it · `source`: a sender, and the activities that wait for its events.
 //! - `retry`: when a delivery is tried again.
 
 mod event_type;
@@ -23,6 +23,6 @@ pub(crate) use message::{InstanceEvent, body, event_id};
 pub(crate) use retry::{delivery_pause, retry_after, sink_pause};
 pub use secret::WebhookSecret;
 pub(crate) use signature::{SIGNATURE, SignatureProblem, TIMESTAMP, WEBHOOK_ID, signatures, verify};
-pub use sink::WebhookSink;
-pub(crate) use sink::{DEFAULT_RETRY_FOR, MOST_SINKS, check_lists, check_name, check_retry_for, check_url};
+pub(crate) use sink::{DEFAULT_RETRY_FOR, MOST_SINKS, check_url};
+pub use sink::{WebhookSink, WebhookSinkChange};
 pub use source::{WebhookSource, WebhookSourceEvent};

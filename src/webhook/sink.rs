@@ -69,6 +69,37 @@ impl WebhookSink {
     }
 }
 
+/// What changes of a sink; `None` stays.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct WebhookSinkChange {
+    /// What an operator calls it; `Some(None)`: no longer anything.
+    pub name: Option<Option<String>>,
+    /// Where the events go.
+    pub url: Option<String>,
+    /// The types of its events; all, if it is empty.
+    pub event_types: Option<Vec<String>>,
+    /// The definitions of its events; all, if it is empty.
+    pub definitions: Option<Vec<String>>,
+    /// How long a delivery is tried.
+    pub retry_for: Option<Duration>,
+    /// Whether events wait; `false` also enables a sink that is disabled, and tries it at once.
+    pub paused: Option<bool>,
+}
+
+impl WebhookSinkChange {
+    /// Whether a sink can have it.
+    ///
+    /// # Errors
+    /// `invalid-sink`, with the fields that are wrong.
+    pub(crate) fn check(&self) -> Result<()> {
+        check_name(self.name.as_ref().and_then(|name| name.as_deref()))?;
+        check_lists(self.event_types.as_deref(), self.definitions.as_deref())?;
+        self.retry_for.map_or(Ok(()), check_retry_for)?;
+        self.url.as_deref().map_or(Ok(()), |url| check_url(url).map(drop))
+    }
+}
+
 fn invalid(field: &str, problem: impl Into<String>) -> Error {
     let problem = problem.into();
     Error::invalid(
@@ -87,7 +118,7 @@ fn check_id(id: &str) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn check_name(name: Option<&str>) -> Result<()> {
+fn check_name(name: Option<&str>) -> Result<()> {
     if name.is_some_and(|name| name.len() > LONGEST_ID || name.chars().any(char::is_control)) {
         let problem = format!("must have at most {LONGEST_ID} bytes, and no control characters");
         return Err(invalid("name", problem));
@@ -124,7 +155,7 @@ pub(crate) fn check_url(text: &str) -> Result<Url> {
     Ok(url)
 }
 
-pub(crate) fn check_lists(event_types: Option<&[String]>, definitions: Option<&[String]>) -> Result<()> {
+fn check_lists(event_types: Option<&[String]>, definitions: Option<&[String]>) -> Result<()> {
     let too_many = format!("must have at most {MOST_ENTRIES} entries");
     if event_types.is_some_and(|types| types.len() > MOST_ENTRIES) {
         return Err(invalid("eventTypes", too_many));
@@ -151,7 +182,7 @@ pub(crate) fn check_lists(event_types: Option<&[String]>, definitions: Option<&[
     Ok(())
 }
 
-pub(crate) fn check_retry_for(time: Duration) -> Result<()> {
+fn check_retry_for(time: Duration) -> Result<()> {
     if time.as_secs() == 0 || time > LONGEST_RETRY_FOR {
         let problem = format!("must be 1 to {}", LONGEST_RETRY_FOR.as_secs());
         return Err(invalid("retryForSeconds", problem));

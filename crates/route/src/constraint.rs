@@ -142,6 +142,25 @@ impl Constraint {
         }
     }
 
+    /// The least length that it allows, or the greatest one, where it bounds lengths.
+    pub(crate) fn length_bounds(&self) -> Vec<i32> {
+        match self {
+            Self::MinLength(length) | Self::MaxLength(length) => vec![*length],
+            Self::Length(least, most) => vec![*least, *most],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The least number that it allows, or the greatest one, where it bounds whole numbers.
+    pub(crate) fn number_bounds(&self) -> Vec<i64> {
+        match self {
+            Self::Min(number) | Self::Max(number) => vec![*number],
+            Self::Range(least, most) => vec![*least, *most],
+            Self::Int => vec![i64::from(i32::MIN)],
+            _ => Vec::new(),
+        }
+    }
+
     /// Constraints with the same key allow the same values.
     pub(crate) fn key(&self) -> String {
         match self {

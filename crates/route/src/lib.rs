@@ -4,6 +4,7 @@
 //! - `template`: [`Template`] and its values; `error`: why a text is none; `precedence`: which template goes before another.
 //! - `parse`, `parameter`: from text to segments; `segment`: what a segment matches.
 //! - `constraint`: the constraints; `number`, `guid`, `pattern`: texts as .NET reads them; `case`: comparison without case.
+//! - `overlap`: whether two templates match a path in common.
 //! - `path`: [`RequestPath`]; `table`: [`RouteTable`]; `node`: its tree, and the search.
 
 mod case;
@@ -12,6 +13,7 @@ mod error;
 mod guid;
 mod node;
 mod number;
+mod overlap;
 mod parameter;
 mod parse;
 mod path;

@@ -528,6 +528,17 @@ WITH fence_held AS MATERIALIZED (
         OFFSET 0) c
     WHERE w.status = 1 /* finished */ AND w.sub_status = 4 /* cancelled */
 --]
+--[delivering
+), delivery_made AS (
+    -- One for each event and each sink that wants it.
+    INSERT INTO webhook_delivery (id, sink, tenant_id, instance_id, event_type, payload, expires_at)
+    SELECT d.id, s.number, w.tenant_id, w.instance_id, d.event_type, d.payload::json, now() + s.retry_for
+    FROM unnest($19::commit_delivery[]) d
+    JOIN winner w ON w.no = d.no
+    JOIN webhook_sink s ON s.tenant_id = w.tenant_id AND s.deleted_at IS NULL AND s.disabled_at IS NULL
+        AND (s.event_types = '{}' OR d.event_type = ANY (s.event_types))
+        AND (s.definitions = '{}' OR w.definition_id = ANY (s.definitions))
+--]
 ), recorded AS (
     INSERT INTO burst_record (tenant_id, instance_id, version, at, began_at, first_entry, entries, body)
     SELECT w.tenant_id, w.instance_id, w.expected + 1,

@@ -2,9 +2,18 @@
 --          the link cannot be used, and with it the transaction that accepts what the link is for
 -- caller:  store::link, before the statement that accepts
 -- index:   resume_link_pkey, instance_pkey, bookmark_pkey
--- locks:   resume_link by id: of two uses at once the second one reads what the first one has left
-WITH held AS MATERIALIZED (
-    SELECT l AS link FROM resume_link l WHERE l.id = $1 AND l.tenant_id = $2 FOR NO KEY UPDATE
+-- locks:   of an event the instance (key share), then resume_link by id: of two uses at once the second one reads what the first one
+--          has left
+WITH alive AS MATERIALIZED (
+    -- A delete waits, and takes along what the event leaves in the inbox; it locks the instance before its links, too.
+    SELECT h.one
+    FROM resume_link l
+    CROSS JOIN LATERAL (
+        SELECT 1 AS one FROM instance i WHERE i.id = l.instance_id AND i.tenant_id = l.tenant_id FOR KEY SHARE) h
+    WHERE l.id = $1 AND l.tenant_id = $2 AND l.event IS NOT NULL
+), held AS MATERIALIZED (
+    SELECT l AS link FROM resume_link l
+    WHERE l.id = $1 AND l.tenant_id = $2 AND (SELECT count(*) FROM alive) >= 0 FOR NO KEY UPDATE
 ), judged AS MATERIALIZED (
     SELECT resume_link_refusal(h.link, $3) AS refusal FROM held h
 ), spent AS (

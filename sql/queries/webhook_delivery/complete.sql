@@ -2,10 +2,10 @@
 --          deliveries, that it fails (and waits, $5 microseconds), or that it is gone ($6: why)
 -- caller:  store::webhook::delivery
 -- index:   webhook_sink_pkey, webhook_delivery_pkey
--- locks:   revision if a sink is gone, then sinks by number, then deliveries by id
--- $4: 0 nothing (it refuses what it was sent), 1 success, 2 failure, 3 gone. $9: 1 delivered, 0 to be tried after $12 microseconds, 2 given up.
+-- locks:   revision if a sink is gone, then sinks by number, then deliveries, which no other statement waits for
+-- $4: 0 nothing (it refuses what it was sent), 1 success, 2 failure, 3 gone. $10: 1 delivered, 0 to be tried after $13 microseconds, 2 given up.
 -- A round that was sent before the sink began to wait counts once, and ends no wait; one that was answered after it was disabled
--- does not enable it. What was given up meanwhile and has arrived is delivered.
+-- does not enable it. What was given up meanwhile and has arrived is delivered, and its payload is needed no more.
 WITH gone AS MATERIALIZED (
     -- First, as each statement that changes sinks locks it first.
     UPDATE revision SET webhooks = webhooks + 1 WHERE only_row AND 3 = ANY ($4::smallint[]) RETURNING 1
@@ -17,24 +17,27 @@ WITH gone AS MATERIALIZED (
     ORDER BY s.number
     FOR NO KEY UPDATE OF s
 ), place AS MATERIALIZED (
+    -- Not locked, which would be one more write of each row: one that another statement changes meanwhile is not marked, and if it
+    -- is still pending it is sent again.
     SELECT l.place, r.state, r.status, r.error, r.delay
-    FROM unnest($7::integer[], $8::uuid[], $9::smallint[], $10::smallint[], $11::text[], $12::bigint[])
-        r(sink, id, state, status, error, delay)
+    FROM unnest($7::integer[], $8::text[], $9::uuid[], $10::smallint[], $11::smallint[], $12::text[], $13::bigint[])
+        r(sink, instance_id, id, state, status, error, delay)
     CROSS JOIN LATERAL (
         SELECT d.ctid AS place FROM webhook_delivery d
-        WHERE d.id = r.id AND d.sink = r.sink
-          AND (d.state = 0 /* pending */ OR d.state = 2 /* dead letter */ AND r.state = 1 /* delivered */) FOR UPDATE) l
+        WHERE d.instance_id = r.instance_id AND d.id = r.id AND d.sink = r.sink
+          AND (d.state = 0 /* pending */ OR d.state = 2 /* dead letter */ AND r.state = 1 /* delivered */) LIMIT 1) l
     WHERE CASE WHEN r.sink IN (SELECT o.number FROM owned o) THEN true ELSE false END
 ), ended AS (
     UPDATE webhook_delivery d
     SET attempts = d.attempts + 1, last_status = p.status, last_error = p.error,
+        payload = CASE WHEN p.state = 1 /* delivered */ THEN NULL ELSE d.payload END,
         state = CASE WHEN p.state = 0 /* pending */ AND now() + p.delay * interval '1 microsecond' > d.expires_at THEN 2 /* dead letter */
                      ELSE p.state END,
         due_at = CASE WHEN p.state = 0 /* pending */ THEN now() + p.delay * interval '1 microsecond' ELSE d.due_at END,
         ended_at = CASE WHEN p.state = 0 /* pending */ AND now() + p.delay * interval '1 microsecond' <= d.expires_at THEN NULL ELSE now() END,
-        expires_at = CASE WHEN p.state = 1 /* delivered */ THEN now() + $13::bigint * interval '1 microsecond'
+        expires_at = CASE WHEN p.state = 1 /* delivered */ THEN now() + $14::bigint * interval '1 microsecond'
                           WHEN p.state = 2 /* dead letter */ OR now() + p.delay * interval '1 microsecond' > d.expires_at
-                          THEN now() + $14::bigint * interval '1 microsecond' ELSE d.expires_at END
+                          THEN now() + $15::bigint * interval '1 microsecond' ELSE d.expires_at END
     FROM place p WHERE d.ctid = p.place
     RETURNING d.state
 ), judged AS (

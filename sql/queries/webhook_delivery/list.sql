@@ -1,6 +1,6 @@
 -- purpose: list deliveries for clients, newest first: of an instance, of a sink, in a state; those after a cursor
 -- caller:  store::webhook::delivery
--- index:   webhook_delivery_instance, webhook_delivery_due, webhook_delivery_dead
+-- index:   webhook_delivery_pkey, webhook_delivery_due, webhook_delivery_dead
 -- locks:   none
 -- instance: $2 is an instance. sink: $2 is the id of a sink, and $3 the state.
 SELECT d.id, d.instance_id, d.event_type, d.state, d.attempts, d.due_at, d.created_at, d.ended_at, d.last_status, d.last_error,

@@ -1,6 +1,6 @@
 -- purpose: make dead letters of a sink pending again, under their ids: one ($3), or the oldest $4 of them; of a disabled sink none
 -- caller:  store::webhook::delivery
--- index:   webhook_sink_id, webhook_delivery_dead, webhook_delivery_pkey
+-- index:   webhook_sink_id, webhook_delivery_dead
 -- locks:   the deliveries; those that another replay has locked are skipped
 WITH sink AS MATERIALIZED (
     SELECT s.number, s.retry_for, s.disabled_at IS NOT NULL AS is_disabled FROM webhook_sink s WHERE s.id = $2 AND s.tenant_id = $1 AND s.deleted_at IS NULL

@@ -3,7 +3,7 @@
 use super::file_value::{FileContent, FileValue};
 use crate::activity::{AnswerBody, Fault};
 use crate::outgoing::OutgoingClient;
-use crate::spool::Spool;
+use crate::spool::{Spool, SpoolFile};
 
 /// Where workflows are served, unless a program says it.
 pub(super) const DEFAULT_BASE_PATH: &str = "/workflows";
@@ -43,16 +43,27 @@ impl HttpServices {
         )
     }
 
+    /// The bytes of a file, whatever its value says of one in the spool.
+    /// Errors: as of [`Self::content_of`].
+    pub(crate) fn length_of(&self, file: &FileValue) -> Result<u64, Fault> {
+        match &file.content {
+            // It was counted when the value was read.
+            FileContent::Inline(_) => Ok(file.length),
+            FileContent::Spooled(id) => self.spooled(id, file).map(|found| found.length()),
+        }
+    }
+
     /// The content of a file.
     /// Errors: it was kept in the spool, and is gone.
     pub(crate) fn content_of(&self, file: &FileValue) -> Result<AnswerBody, Fault> {
         match &file.content {
             FileContent::Inline(bytes) => Ok(AnswerBody::Bytes(bytes.clone())),
-            FileContent::Spooled(id) => match self.spool.find(id) {
-                Some(found) => Ok(AnswerBody::File(found)),
-                None => Err(gone(file)),
-            },
+            FileContent::Spooled(id) => self.spooled(id, file).map(AnswerBody::File),
         }
+    }
+
+    fn spooled(&self, id: &str, file: &FileValue) -> Result<SpoolFile, Fault> {
+        self.spool.find(id).ok_or_else(|| gone(file))
     }
 }
 

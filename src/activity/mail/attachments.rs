@@ -140,15 +140,27 @@ fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Gives the files of values the lengths that they have: a workflow may have written another one. The memory of a mail is reserved by
+/// them.
+pub(super) fn measure(attachments: &mut [Attachment], services: &HttpServices) -> Result<(), Fault> {
+    for attachment in attachments {
+        if let Attachment::File(file) = attachment {
+            file.length = services.length_of(file)?;
+        }
+    }
+    Ok(())
+}
+
 /// Gets what is at URLs: small files are in memory, and large ones in the spool until the burst has ended.
 /// Errors: `attachments-too-large`, before and while that comes.
 pub(super) async fn fetch(
-    attachments: Vec<Attachment>,
+    mut attachments: Vec<Attachment>,
     most: u64,
     context: &mut ActivityContext<'_>,
     services: &HttpServices,
 ) -> Result<Vec<FileValue>, NotSent> {
     let mut files = Vec::new();
+    measure(&mut attachments, services)?;
     let known = attachments.iter().map(|attachment| match attachment {
         Attachment::File(file) => file.length,
         Attachment::Url(_) => 0,
@@ -192,18 +204,10 @@ fn remaining(most: u64, mut lengths: impl Iterator<Item = u64>) -> Option<u64> {
 }
 
 /// The bytes of files.
-/// Errors: also `attachments-too-large`, for a file that has more bytes than its value says.
-pub(super) async fn load(files: Vec<FileValue>, most: u64, services: &HttpServices) -> Result<Vec<LoadedFile>, Fault> {
+pub(super) async fn load(files: Vec<FileValue>, services: &HttpServices) -> Result<Vec<LoadedFile>, Fault> {
     let mut loaded = Vec::new();
-    let mut left = most;
     for file in files {
-        let content = services.content_of(&file)?;
-        let length = match &content {
-            AnswerBody::Bytes(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-            AnswerBody::File(spooled) => spooled.length(),
-        };
-        left = left.checked_sub(length).ok_or_else(|| too_large(most))?;
-        let bytes = match content {
+        let bytes = match services.content_of(&file)? {
             AnswerBody::Bytes(bytes) => bytes,
             AnswerBody::File(spooled) => {
                 let lost = |error: std::io::Error| {

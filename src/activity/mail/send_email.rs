@@ -97,7 +97,7 @@ impl SendEmail {
         let id = message_id(&context.idempotency_key(), draft.from.email.domain());
         let bytes = size(&draft, &files);
         let place = client.place(bytes).await.map_err(not_sent)?;
-        let loaded = attachments::load(files, options.attachment_bytes, &self.http).await?;
+        let loaded = attachments::load(files, &self.http).await?;
         let written = compute::run(bytes > LARGE, move || write(draft, loaded, &id)).await;
         let written = written.map_err(Fault::from)?;
         let mail =

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::addresses::addresses;
-use super::attachments::{Attachment, LoadedFile, attachments};
+use super::attachments::{Attachment, LoadedFile, attachments, measure};
 use super::draft::{Draft, problems};
 use super::message::{message_id, write};
-use crate::activity::http::{FileContent, FileValue};
+use crate::activity::http::{FileContent, FileValue, HttpServices};
 use crate::mail::address;
 
 fn file(attachment: &Attachment) -> &FileValue {
@@ -132,6 +132,22 @@ fn an_attachment_is_content_or_a_url_and_never_a_path() {
         let problem = attachments(&value, false).unwrap_err();
         assert!(problem.contains(part), "{value}: {problem}");
     }
+}
+
+#[tokio::test]
+async fn a_file_in_the_spool_weighs_what_it_has_and_not_what_its_value_says() {
+    let services = HttpServices::default();
+    let mut writer = services.spool.create().await.unwrap();
+    writer.write(&[7; 300_000]).await.unwrap();
+    let spooled = writer.finish().await.unwrap();
+    let value = |id: &str| json!([{"filename": "a.bin", "contentType": "a/b", "length": 1, "spool": id}]);
+    let mut read = attachments(&value(spooled.id()), false).unwrap();
+    assert_eq!(file(&read[0]).length, 1);
+    measure(&mut read, &services).unwrap();
+    assert_eq!(file(&read[0]).length, 300_000);
+    let mut lost = attachments(&value("other"), false).unwrap();
+    let fault = measure(&mut lost, &services).unwrap_err();
+    assert_eq!(fault.code, "file-gone", "{fault}");
 }
 
 #[test]

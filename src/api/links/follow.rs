@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::page::{self, FormFields};
 use crate::activity::http::decode_pairs;
 use crate::api::Api;
-use crate::api::admission::ShowsKey;
+use crate::api::admission::{Place, ShowsKey};
 use crate::api::execute::{Execution, execution_response, status_of};
 use crate::api::fields::Fields;
 use crate::api::openapi::{IdempotencyKey, Started};
@@ -84,7 +84,7 @@ pub(super) async fn show_by_path(State(api): State<Api>, uri: Uri) -> Response {
     show(&api, &uri).await
 }
 
-/// Shows the page of a resume link, whose text is in the query
+/// Shows the page of a resume link, whose text is in the query; at the second path of one that triggers an event
 #[utoipa::path(get, path = RESUME_BY_QUERY, tag = "Resume links",
     params(("t" = String, Query, description = "The link."), LinkQuery),
     responses(
@@ -93,18 +93,6 @@ pub(super) async fn show_by_path(State(api): State<Api>, uri: Uri) -> Response {
         (status = 410, description = "The link cannot be used any more, as a page.", body = String, content_type = "text/html"),
     ))]
 pub(super) async fn show_by_query(State(api): State<Api>, uri: Uri) -> Response {
-    show(&api, &uri).await
-}
-
-/// Shows the page of a link that triggers an event
-#[utoipa::path(get, path = TRIGGER_BY_QUERY, tag = "Resume links",
-    params(("t" = String, Query, description = "The link."), LinkQuery),
-    responses(
-        (status = 200, description = "The page.", body = String, content_type = "text/html"),
-        (status = 404, description = "`no-such-link`, as a page.", body = String, content_type = "text/html"),
-        (status = 410, description = "The link cannot be used any more, as a page.", body = String, content_type = "text/html"),
-    ))]
-pub(super) async fn show_event(State(api): State<Api>, uri: Uri) -> Response {
     show(&api, &uri).await
 }
 
@@ -130,7 +118,7 @@ pub(super) async fn use_by_path(State(api): State<Api>, request: Request) -> Res
     follow(&api, request).await
 }
 
-/// Uses a resume link, whose text is in the query
+/// Uses a resume link, whose text is in the query; at the second path one that triggers an event
 #[utoipa::path(post, path = RESUME_BY_QUERY, tag = "Resume links",
     params(("t" = String, Query, description = "The link."), LinkQuery, IdempotencyKey),
     request_body = Option<LinkInput>,
@@ -144,23 +132,6 @@ pub(super) async fn use_by_path(State(api): State<Api>, request: Request) -> Res
             content((Execution = "application/json"), (ErrorBody = "application/problem+json"))),
     ))]
 pub(super) async fn use_by_query(State(api): State<Api>, request: Request) -> Response {
-    follow(&api, request).await
-}
-
-/// Uses a link that triggers an event
-#[utoipa::path(post, path = TRIGGER_BY_QUERY, tag = "Resume links",
-    params(("t" = String, Query, description = "The link."), LinkQuery, IdempotencyKey),
-    request_body = Option<LinkInput>,
-    responses(
-        (status = 200, description = "The event is accepted durably.", body = UsedLink),
-        (status = 202, description = "The instance is still running at the answer timeout.", body = UsedLink),
-        (status = 404, description = "`no-such-link`."),
-        (status = 410, description = "`link-used`, `link-expired`, `link-revoked`, `link-ended` or `link-unknown`."),
-        (status = 429, description = "`inbox-full`."),
-        (status = 500, description = "The instance has faulted, or the server has failed.",
-            content((Execution = "application/json"), (ErrorBody = "application/problem+json"))),
-    ))]
-pub(super) async fn use_event(State(api): State<Api>, request: Request) -> Response {
     follow(&api, request).await
 }
 
@@ -204,8 +175,8 @@ struct Asked {
     input: Map<String, Value>,
     is_async: bool,
     idempotency: Option<Idempotency>,
-    _memory: Vec<ReservedMemory>,
-    _body: Option<RequestBody>,
+    /// Held until the request is accepted or refused, whether or not its client still waits.
+    memory: (Vec<ReservedMemory>, Option<RequestBody>),
 }
 
 impl Asked {
@@ -242,8 +213,7 @@ impl Asked {
             input: input.unwrap_or_default(),
             is_async,
             idempotency,
-            _memory: memory,
-            _body: body,
+            memory: (memory, body),
         })
     }
 }
@@ -290,6 +260,7 @@ fn may_repeat(request: &Request) -> bool {
 async fn used(api: &Api, request: Request) -> ApiResult {
     let shows_key = request.extensions().get::<ShowsKey>().is_some();
     let client = request.extensions().get::<Peer>().map(|Peer(address)| address.ip());
+    let place = request.extensions().get::<Place>().cloned();
     let (text, _) = text_of(request.uri());
     let link = api.engine.verify_link(text).await?;
     if !may_repeat(&request) {
@@ -308,7 +279,7 @@ async fn used(api: &Api, request: Request) -> ApiResult {
         client,
         is_async: asked.is_async,
     };
-    let used = api.engine.use_link(link, request).await;
+    let used = api.engine.use_link(link, request, (place, asked.memory)).await;
     if let (false, Err(error)) = (shows_key, &used) {
         // Its message says where and why.
         if error.is_dead_lettered() {

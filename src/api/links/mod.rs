@@ -12,7 +12,8 @@ mod page;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::Api;
+use super::path::TRIGGER_BY_QUERY;
+use super::{Api, openapi};
 
 /// The routes below the prefix of the API.
 pub(super) fn routes() -> OpenApiRouter<Api> {
@@ -22,7 +23,10 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(manage::keys, manage::rotate))
         .routes(routes!(manage::retire))
         .routes(routes!(follow::show_by_query, follow::use_by_query))
-        .routes(routes!(follow::show_event, follow::use_event))
+        .routes(openapi::also_at(
+            TRIGGER_BY_QUERY,
+            routes!(follow::show_by_query, follow::use_by_query),
+        ))
 }
 
 /// The links that are not below the prefix.

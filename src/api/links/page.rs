@@ -6,10 +6,8 @@ use std::sync::LazyLock;
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest, Sha256};
 
+use crate::api::html::{escaped, policy};
 use crate::http::ApiError;
 use crate::runtime::LinkPage;
 
@@ -21,12 +19,7 @@ const UNNAMED: &str = "A workflow";
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 
 /// Only the style below, and the form to where the page comes from.
-static POLICY: LazyLock<String> = LazyLock::new(|| {
-    let hash = STANDARD.encode(Sha256::digest(STYLE));
-    format!(
-        "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-    )
-});
+static POLICY: LazyLock<String> = LazyLock::new(|| policy(STYLE, "'self'", "'none'"));
 
 /// What the form of a page sends on.
 pub(super) struct FormFields<'a> {
@@ -120,22 +113,6 @@ fn page_response(status: StatusCode, title: &str, body: &str) -> Response {
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     }
     response
-}
-
-/// A text as HTML, also within a value in quotes.
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            c => safe.push(c),
-        }
-    }
-    safe
 }
 
 #[cfg(test)]

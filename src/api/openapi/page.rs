@@ -2,11 +2,9 @@
 
 use std::fmt::Write;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
+use crate::api::html::{escaped, policy};
 use crate::http::PROBLEM_JSON;
 
 const STYLE: &str = include_str!("page.css");
@@ -20,12 +18,9 @@ pub(super) struct ReadingPage {
 impl ReadingPage {
     /// The page of a document.
     pub(super) fn of(document: &Value) -> Self {
-        let hash = STANDARD.encode(Sha256::digest(STYLE));
         Self {
             html: html(document),
-            policy: format!(
-                "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
-            ),
+            policy: policy(STYLE, "'none'", "'self'"),
         }
     }
 }
@@ -268,20 +263,6 @@ fn prose_in_line(text: &str) -> String {
             }
         })
         .collect()
-}
-
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            c => safe.push(c),
-        }
-    }
-    safe
 }
 
 #[cfg(test)]

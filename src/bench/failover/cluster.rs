@@ -61,7 +61,7 @@ impl Cluster {
                 schema: schema.to_owned(),
                 log: target.child_log("off"),
                 arguments,
-                switches: vec![nodes::BENCH_ACTIVITIES],
+                variables: vec![(nodes::BENCH_ACTIVITIES, "true".to_owned())],
                 on_line: log_only(),
             },
             fault: settings.fault,

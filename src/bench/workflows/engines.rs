@@ -55,7 +55,7 @@ impl EngineGroup {
                 format!("--workers={}", scenario.workers),
                 format!("--pool-size={}", scenario.pool_size),
             ],
-            switches: Vec::new(),
+            variables: Vec::new(),
             on_line: log_only(),
         };
         let mut nodes = Vec::new();

@@ -63,7 +63,7 @@ async fn with_nodes(
         // The info level would repeat the lines of the demo.
         log: if common.log == "info" { "error" } else { &common.log }.to_owned(),
         arguments: Vec::new(),
-        switches: vec![nodes::BENCH_ACTIVITIES],
+        variables: vec![(nodes::BENCH_ACTIVITIES, "true".to_owned())],
         on_line: Arc::new(move |name, output, line| match output {
             Output::Stdout => recorder.record(name, line),
             Output::Stderr => eprintln!("{name} | {line}"),

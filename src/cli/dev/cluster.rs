@@ -44,6 +44,8 @@ pub(super) struct Started<'a> {
     pub(super) samples: &'a [String],
     pub(super) folder: &'a Path,
     pub(super) studio: &'a StudioChoice,
+    /// The settings of mails, as variables of the environment.
+    pub(super) mail: Vec<(&'static str, String)>,
 }
 
 /// Runs the nodes until `stop` is cancelled or no node is left.
@@ -61,7 +63,7 @@ pub(super) async fn run(
         schema: common.schema.clone(),
         log: common.log.clone(),
         arguments: started.studio.arguments(),
-        switches: started.studio.switches(),
+        variables: [started.studio.variables(), started.mail.clone()].concat(),
         on_line: Arc::new(|name, output, line| match output {
             Output::Stdout => print_line(&format!("{name} | {line}")),
             Output::Stderr => eprintln!("{name} | {line}"),

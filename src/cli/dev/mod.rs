@@ -68,6 +68,7 @@ async fn serve_on(
     let work = async {
         let starting = async {
             let builder = Engine::builder(&url).schema(&common.schema).migrate(true);
+            let builder = settings.mail.apply(&common.elsa, builder);
             let engine = end_when_hung(builder).start().await?;
             let ids = samples::load(&engine).await?;
             show_first(&engine).await?;
@@ -110,6 +111,7 @@ async fn serve_on(
                     samples: &ids,
                     folder: &folder,
                     studio: &settings.studio,
+                    mail: settings.mail.variables(&common.elsa),
                 };
                 cluster::run(common, &url, listeners, &started, stop).await
             }

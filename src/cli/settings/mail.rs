@@ -9,7 +9,7 @@ use super::secret_file::secret_file;
 use crate::cli::elsa::ElsaEnvironment;
 use crate::harness::secret::Secret;
 use crate::harness::settings::{count, duration};
-use crate::runtime::MailOptions;
+use crate::runtime::{EngineBuilder, MailOptions};
 
 /// The SMTP server that takes the mails of workflows.
 #[derive(Debug, Args)]
@@ -49,5 +49,41 @@ impl MailSettings {
             .unwrap_or(u64::MAX)
             .saturating_mul(1 << 20);
         Some(options)
+    }
+
+    /// Has the engine send mails, if there is a server.
+    pub(crate) fn apply(&self, elsa: &ElsaEnvironment, builder: EngineBuilder) -> EngineBuilder {
+        match self.options(elsa) {
+            Some(options) => builder.mail(options),
+            None => builder,
+        }
+    }
+
+    /// What the environment of a child process has, so that it sends mails as well.
+    pub(crate) fn variables(&self, elsa: &ElsaEnvironment) -> Vec<(&'static str, String)> {
+        let Some(options) = self.options(elsa) else {
+            return Vec::new();
+        };
+        let roots = options.root_certificates.as_deref();
+        let given = [
+            ("MAINSPRING_SMTP_URL", Some(options.url)),
+            (
+                "MAINSPRING_SMTP_TIMEOUT",
+                Some(format!("{}ms", options.timeout.as_millis())),
+            ),
+            (
+                "MAINSPRING_SMTP_ROOT_CERTIFICATES",
+                roots.map(|file| file.to_string_lossy().into_owned()),
+            ),
+            ("MAINSPRING_MAIL_FROM", options.from),
+            (
+                "MAINSPRING_MAIL_ATTACHMENT_MIB",
+                Some(self.mail_attachment_mib.to_string()),
+            ),
+        ];
+        given
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect()
     }
 }

@@ -7,6 +7,7 @@ mod cron;
 mod elsa_report;
 mod eval;
 mod http;
+mod link_keys;
 mod listing;
 mod locks;
 mod mail;
@@ -37,6 +38,7 @@ pub(super) use cron::{CronSettings, GapRule, OverlapRule};
 pub(super) use elsa_report::{ElsaCommand, ReportSettings};
 pub(super) use eval::{EvalSettings, ExpressionSettings};
 use http::HttpSettings;
+pub(super) use link_keys::LinkKeysCommand;
 pub(super) use listing::listing;
 pub(super) use locks::{LockProviderName, LockSettings};
 use mail::MailSettings;
@@ -211,6 +213,9 @@ pub(super) enum Command {
     Resume,
     /// Print whether the cluster runs or is paused, since when, by whom and why; the exit code is 1 while it is paused
     Status(ClusterStatus),
+    /// List, add and delete the keys that sign resume links
+    #[command(subcommand)]
+    LinkKeys(LinkKeysCommand),
     /// Check the invariants of the database
     Check(Check),
     /// Print when a cron expression fires, and the effect of daylight saving
@@ -301,6 +306,8 @@ pub(super) struct Dev {
     pub(super) nodes: usize,
     #[command(flatten)]
     pub(super) studio: StudioChoice,
+    #[command(flatten)]
+    pub(super) mail: MailSettings,
 }
 
 /// Settings of `check`.

@@ -40,9 +40,11 @@ impl StudioChoice {
         vec!["--studio".to_owned(), folder.to_string_lossy().into_owned()]
     }
 
-    /// The variables that are on in the environment of such a process.
-    pub(crate) fn switches(&self) -> Vec<&'static str> {
-        let polls = self.studio_polls.then_some("MAINSPRING_STUDIO_POLLS");
+    /// What the environment of such a process has.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
+        let polls = self
+            .studio_polls
+            .then(|| ("MAINSPRING_STUDIO_POLLS", "true".to_owned()));
         polls.into_iter().collect()
     }
 }

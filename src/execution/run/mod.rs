@@ -295,14 +295,9 @@ impl BurstRun<'_> {
     /// Executes an activity that is in the state: evaluates its inputs, and calls it.
     async fn execute(&mut self, number: u64, node: &ActivityNode, invalid: Option<Fault>) {
         let evaluated = self.evaluate_inputs(number, node).await;
-        let inputs = self
-            .state
-            .contexts
-            .get(&number)
-            .map(|context| context.inputs.clone())
-            .unwrap_or_default();
+        let context = self.state.contexts.get(&number).filter(|_| self.recorder.is_on());
         let details = EntryDetails {
-            activity_state: Some(Value::Object(inputs)),
+            activity_state: context.map(|context| Value::Object(context.inputs.clone())),
             ..EntryDetails::default()
         };
         self.recorder

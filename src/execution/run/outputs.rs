@@ -56,10 +56,11 @@ impl<'p> BurstRun<'p> {
         let Some(node) = program.tree.find(&context.node_id) else {
             return;
         };
-        context.outputs.insert(name.clone(), value.clone());
         if !program.needs_outputs {
+            context.outputs.insert(name, value);
             return;
         }
+        context.outputs.insert(name.clone(), value.clone());
         let is_bound = node.outputs.iter().any(|output| output.name == name);
         if self.state.reads_secrets && !is_bound && !value.is_boolean() && self.state.secret_behind(number).is_some() {
             self.state.keeps_secrets = true;
@@ -94,10 +95,11 @@ impl<'p> BurstRun<'p> {
         let Some(node) = context.and_then(|context| program.tree.find(&context.node_id)) else {
             return Ok(());
         };
-        writes.push(OutputWrite::Output(number, name.clone(), value.clone()));
         let Some(bound) = node.outputs.iter().find(|output| output.name == name) else {
+            writes.push(OutputWrite::Output(number, name, value));
             return Ok(());
         };
+        writes.push(OutputWrite::Output(number, name.clone(), value.clone()));
         let targets = targets(program, &self.state, number, &bound.target);
         let Some(reference) = &bound.converter else {
             let value = self.of_its_type(node, &name, value)?;

@@ -58,15 +58,13 @@ impl BurstRun<'_> {
         context.status = ContextStatus::Completed;
         // It schedules nothing any more.
         context.scheduled = None;
-        let activity_state: Map<String, Value> = context
-            .inputs
-            .iter()
-            .chain(&context.outputs)
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect();
+        let activity_state = self.recorder.is_on().then(|| {
+            let values = context.inputs.iter().chain(&context.outputs);
+            Value::Object(values.map(|(name, value)| (name.clone(), value.clone())).collect())
+        });
         let payload = self.recorder.payload_of_end(number, json!({ "Outcomes": outcomes }));
         let details = EntryDetails {
-            activity_state: Some(Value::Object(activity_state)),
+            activity_state,
             payload: Some(payload.clone()),
             ..EntryDetails::default()
         };
@@ -74,7 +72,7 @@ impl BurstRun<'_> {
             .add_entry(self.program, &mut self.state, number, "Completed", details);
         self.clear_waiting(number);
         self.recorder
-            .record_end(self.program, &self.state, number, Some(payload));
+            .record_end(self.program, &mut self.state, number, Some(payload));
         Some(self.remove_execution(number, outcomes.to_vec(), false))
     }
 
@@ -160,7 +158,7 @@ impl BurstRun<'_> {
                 "Canceled",
                 EntryDetails::default(),
             );
-            self.recorder.record_end(self.program, &self.state, number, None);
+            self.recorder.record_end(self.program, &mut self.state, number, None);
         }
         self.remove_execution(number, Vec::new(), true)
     }
@@ -181,7 +179,7 @@ impl BurstRun<'_> {
         };
         self.recorder
             .add_entry(self.program, &mut self.state, number, "Canceled", details);
-        self.recorder.record_end(self.program, &self.state, number, None);
+        self.recorder.record_end(self.program, &mut self.state, number, None);
         self.state.contexts.remove(&number);
     }
 

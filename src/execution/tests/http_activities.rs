@@ -67,6 +67,7 @@ fn waiting() -> RunRequest {
         holder: Incarnation::default(),
         is_kept: false,
         held_until: None,
+        recurs: false,
     }
 }
 

@@ -59,6 +59,7 @@ fn request(number: u128, held_until: Option<DateTime<Utc>>) -> RunRequest {
         holder: Incarnation::default(),
         is_kept: false,
         held_until,
+        recurs: false,
     }
 }
 

@@ -52,32 +52,12 @@ impl AuditRecord {
         Self {
             id: row.id,
             at: row.at,
-            action: row.action.map_or("Other", action_word).to_owned(),
-            outcome: row.outcome.map_or("Other", outcome_word).to_owned(),
+            action: row.action.map_or("Other", AuditAction::word).to_owned(),
+            outcome: row.outcome.map_or("Other", AuditOutcome::word).to_owned(),
             client_address: row.client,
             workflow_instance_id: row.instance,
             link_id: row.link.map(|link| link.to_string()),
         }
-    }
-}
-
-fn action_word(action: AuditAction) -> &'static str {
-    match action {
-        AuditAction::ResumeLink => "ResumeLink",
-    }
-}
-
-/// The word for an outcome.
-pub(super) fn outcome_word(outcome: AuditOutcome) -> &'static str {
-    match outcome {
-        AuditOutcome::Accepted => "Accepted",
-        AuditOutcome::Used => "Used",
-        AuditOutcome::Expired => "Expired",
-        AuditOutcome::Revoked => "Revoked",
-        AuditOutcome::Ended => "Ended",
-        AuditOutcome::Unknown => "Unknown",
-        AuditOutcome::Refused => "Refused",
-        AuditOutcome::Repeated => "Repeated",
     }
 }
 

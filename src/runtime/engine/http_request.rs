@@ -8,6 +8,8 @@
 //!   a row of that commit.
 //! - A request with an `Idempotency-Key` has an id that follows from scope, key and fingerprint: a repeat finds the row of its
 //!   end at any node, and waits for it while the first request runs.
+//! - What a volatile request with a key sets off follows from the same id, its instance included: its row is lost with its node, and
+//!   calls of activities that were made before must be repeated under their keys.
 //! - A volatile request, whose payload names files of this process, is accepted by the commit of its first burst. Its row is
 //!   discarded, and its key with it, when the files are gone, or when its time ends while no node has claimed it. Until that
 //!   commit no client receives that it goes on.
@@ -221,6 +223,7 @@ impl Engine {
         run: &HttpRun,
         key: Option<&IdempotencyKey>,
         instance: &InstanceId,
+        is_new_id: bool,
     ) -> (RequestOfRow, WaitingRequest) {
         let id = key.map_or_else(RequestId::random, |key| request_id(&self.inner.tenant, key));
         // A later burst must not answer a client that has received 202.
@@ -230,8 +233,7 @@ impl Engine {
             id,
             holder: node.database.incarnation,
             // Any other start is claimed as it is accepted, if there is room.
-            is_for_holder: (run.instance_id.is_some() || matches!(run.target, RouteTarget::Resume { .. }))
-                && node.has_room(1),
+            is_for_holder: !is_new_id && node.has_room(1),
             is_kept: key.is_some(),
             held_for: held_for.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             files: run.files.all().iter().map(|file| file.id().to_owned()).collect(),
@@ -241,11 +243,39 @@ impl Engine {
         (body, requests.register(id, instance, run.files.clone()))
     }
 
+    /// A volatile request with a key has the same instance at each repeat, as its row is lost with its node.
     async fn accept_start(
         &self,
         node: &Arc<NodeContext>,
         run: &HttpRun,
         key: Option<&IdempotencyKey>,
+    ) -> Result<Acceptance> {
+        let derived = key.filter(|_| run.instance_id.is_none() && !run.files.is_empty());
+        if let Some(key) = derived {
+            let instance = InstanceId::of_request(request_id(&self.inner.tenant, key));
+            match self.accept_start_of(node, run, Some(key), instance, false).await {
+                // The instance of an earlier request with this key, which has expired.
+                Err(error) if error.code() == "instance-id-taken" => {}
+                accepted => return accepted,
+            }
+        }
+        match &run.instance_id {
+            Some(id) => {
+                let id = checked_instance_id(id.clone())?;
+                self.accept_start_of(node, run, key, id, false).await
+            }
+            None => self.accept_start_of(node, run, key, InstanceId::random(), true).await,
+        }
+    }
+
+    /// `is_new_id`: no other instance can have the id.
+    async fn accept_start_of(
+        &self,
+        node: &Arc<NodeContext>,
+        run: &HttpRun,
+        key: Option<&IdempotencyKey>,
+        instance: InstanceId,
+        is_new_id: bool,
     ) -> Result<Acceptance> {
         let RouteTarget::Start {
             definition_id,
@@ -255,10 +285,6 @@ impl Engine {
         } = &run.target
         else {
             return Err(Error::internal("the target of a request is no start"));
-        };
-        let instance = match &run.instance_id {
-            Some(id) => checked_instance_id(id.clone())?,
-            None => InstanceId::random(),
         };
         let tenant = &self.inner.tenant;
         let none = Map::new();
@@ -279,7 +305,7 @@ impl Engine {
             }
             return Err(invalid_input(checked.problems));
         }
-        let (request, waiting) = self.register(node, run, key, &instance);
+        let (request, waiting) = self.register(node, run, key, &instance, is_new_id);
         let body = to_body(&StartBody {
             correlation_id: run.correlation_id.clone(),
             trigger_activity_id: Some(activity_id.clone()),
@@ -301,7 +327,7 @@ impl Engine {
                 hash: *hash,
                 revision: *revision,
             }),
-            has_chosen_id: run.instance_id.is_some(),
+            has_chosen_id: !is_new_id,
             claimed: false,
         };
         Ok(match accept_to_run(node, start, run.deadline).await? {
@@ -330,7 +356,7 @@ impl Engine {
         else {
             return Err(Error::internal("the target of a request is no resume"));
         };
-        let (request, waiting) = self.register(node, run, key, id);
+        let (request, waiting) = self.register(node, run, key, id, false);
         let body = to_body(&ResumeBody {
             bookmark_id: bookmark_id.clone(),
             generation: Some(*generation),

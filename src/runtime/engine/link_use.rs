@@ -12,7 +12,6 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::Engine;
-use super::audit::outcome_word;
 use super::link_text::UnverifiedLink;
 use super::start::{LINK_ROUTE, link_request_key, to_body};
 use crate::id::{InstanceId, LinkId};
@@ -174,7 +173,7 @@ impl Engine {
         instance: Option<&InstanceId>,
         outcome: AuditOutcome,
     ) {
-        let word = outcome_word(outcome);
+        let word = outcome.word();
         metrics::counter!("mainspring_resume_links_total", "outcome" => word).increment(1);
         let (link, instance_id) = (attempt.id, instance.map(InstanceId::as_str));
         if outcome == AuditOutcome::Accepted {
@@ -224,8 +223,14 @@ impl Engine {
     /// Uses a link. [`Error::is_gone`], with a code each, if it was used up, has expired, was revoked, or leads to nothing any more.
     /// Other errors are those of [`Engine::resume`] and [`Engine::trigger_event`]; none of them costs a use, but `link-ended` of two
     /// uses at the same moment. The same idempotency key waits for the same outcome. If the future is dropped, an accepted request
-    /// continues, and its attempt is in the audit.
-    pub async fn use_link(&self, link: GenuineLink, request: LinkUseRequest) -> Result<LinkUsed> {
+    /// continues, and its attempt is in the audit: `held` is what bounds such requests, as a permit or the memory of the input, and is
+    /// dropped once the request is accepted or refused.
+    pub async fn use_link(
+        &self,
+        link: GenuineLink,
+        request: LinkUseRequest,
+        held: impl Send + 'static,
+    ) -> Result<LinkUsed> {
         let deadline = Instant::now() + self.inner.settings.answer_timeout;
         let node = match self.accepting() {
             Ok(node) => node,
@@ -240,10 +245,10 @@ impl Engine {
         let found = self.link_row(&node, link).await?;
         let (engine, owner, owned) = (self.clone(), Arc::clone(&node), attempt.clone());
         // A task of its own: the audit has the attempt also if the client goes away.
-        let accepting = node
-            .lifecycle
-            .tasks
-            .spawn(async move { engine.accept_and_note(&owner, found, &owned, request).await });
+        let accepting = node.lifecycle.tasks.spawn(async move {
+            let _held = held;
+            engine.accept_and_note(&owner, found, &owned, request).await
+        });
         let used = accepting
             .await
             .map_err(|_| Error::internal("accepting a request by link failed"))?;

@@ -98,7 +98,7 @@ use supervisor::Supervisor;
 use crate::activity::Catalogue;
 #[cfg(feature = "http")]
 use crate::activity::http::HttpServices;
-use crate::db::{Connector, DatabaseUrl, SchemaName, direct, migrate};
+use crate::db::{Connector, DatabaseUrl, Pool, SchemaName, direct, migrate};
 use crate::execution::{Interpreter, InterpreterOptions, check_value};
 use crate::expression::ResumeLinks;
 use crate::id::{NodeId, TenantId};
@@ -133,6 +133,8 @@ pub(crate) struct Inner {
     observed: Arc<Observed>,
     /// Nothing new is claimed; requests are still served.
     leaving: CancellationToken,
+    /// Requests that would begin something are refused, while what was accepted goes on.
+    refuses: AtomicBool,
     closing: CancellationToken,
     /// The database refuses this node's credentials.
     refused: Arc<AtomicBool>,
@@ -232,6 +234,7 @@ impl Engine {
             current,
             observed,
             leaving,
+            refuses: AtomicBool::new(false),
             closing,
             refused,
             drain_timeout,
@@ -294,7 +297,7 @@ impl Engine {
     /// The same, if it accepts new work and its last check-in is recent.
     pub(super) fn accepting(&self) -> Result<Arc<NodeContext>> {
         let node = self.node()?;
-        if self.inner.closing.is_cancelled() {
+        if self.inner.closing.is_cancelled() || self.inner.refuses.load(Ordering::Relaxed) {
             return Err(Error::unavailable(
                 "draining",
                 "this node is about to stop; try another one",
@@ -404,6 +407,12 @@ impl Engine {
         has_api_peers && self.inner.settings.roles.contains(&Role::Api)
     }
 
+    /// Refuses what would begin something as `draining`, while what was accepted goes on as if the node did not stop:
+    /// where no other node serves, clients have to come back. [`Engine::shutdown`] follows.
+    pub(crate) fn refuse_new(&self) {
+        self.inner.refuses.store(true, Ordering::Relaxed);
+    }
+
     /// Whether this node is about to stop.
     pub fn is_leaving(&self) -> bool {
         self.inner.leaving.is_cancelled()
@@ -447,6 +456,13 @@ impl Engine {
 
 fn connector(database_url: &str, schema: &str) -> Result<Connector> {
     Connector::new(&DatabaseUrl::parse(database_url)?, &SchemaName::parse(schema)?)
+}
+
+/// A connection for what a program does without a node.
+async fn lone_pool(database_url: &str, schema: &str) -> Result<Pool> {
+    let connector = connector(database_url, schema)?;
+    migrate::verify(&connector).await?;
+    Pool::new(&connector, 1)
 }
 
 /// Migrates a schema to the version of this library; returns what was applied. Any number of processes may do so at once.

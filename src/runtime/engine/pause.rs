@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::{Engine, connector};
-use crate::db::{Pool, migrate};
+use super::{Engine, lone_pool};
+use crate::db::Pool;
 use crate::elsa_json;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::{NO_CONTROLS, is_plain};
@@ -173,7 +173,7 @@ impl Engine {
 
 /// The same as [`Engine::runtime_status`], without a node.
 pub async fn cluster_status(database_url: &str, schema: &str) -> Result<RuntimeStatus> {
-    status(&pool(database_url, schema).await?).await
+    status(&lone_pool(database_url, schema).await?).await
 }
 
 /// The same as [`Engine::pause_runtime`] or, with `drains`, [`Engine::drain_runtime`], without a node: bursts stop when their
@@ -185,7 +185,7 @@ pub async fn pause_cluster(
     requested_by: &str,
     drains: bool,
 ) -> Result<RuntimeStatus> {
-    let pool = pool(database_url, schema).await?;
+    let pool = lone_pool(database_url, schema).await?;
     let how = if drains { Change::Drain } else { Change::Pause };
     change(&pool, how, reason, requested_by).await?;
     if drains {
@@ -196,15 +196,9 @@ pub async fn pause_cluster(
 
 /// The same as [`Engine::resume_runtime`], without a node: nodes continue when they have checked in.
 pub async fn resume_cluster(database_url: &str, schema: &str, requested_by: &str) -> Result<RuntimeStatus> {
-    let pool = pool(database_url, schema).await?;
+    let pool = lone_pool(database_url, schema).await?;
     change(&pool, Change::Resume, None, requested_by).await?;
     status(&pool).await
-}
-
-async fn pool(database_url: &str, schema: &str) -> Result<Pool> {
-    let connector = connector(database_url, schema)?;
-    migrate::verify(&connector).await?;
-    Pool::new(&connector, 1)
 }
 
 async fn change_from(node: &NodeContext, how: Change, reason: Option<&str>, requested_by: &str) -> Result<()> {

@@ -6,12 +6,12 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::Engine;
-use super::audit::outcome_word;
 use super::link_text::link_text;
 use super::resume::already_resumed;
 use crate::elsa_json;
 use crate::expression::{DEFAULT_LIFETIME, LONGEST_LIFETIME, LeadsTo, MOST_USES};
 use crate::id::{BookmarkId, InstanceId, LinkId};
+use crate::store::code::AuditOutcome;
 use crate::store::link::{self, Created, ListedLink, NewLink, ResumeLinkTarget};
 use crate::{Error, Result};
 
@@ -88,7 +88,7 @@ impl ResumeLinkSummary {
             expires_at: link.expires_at,
             uses: link.uses,
             uses_left: link.uses_left,
-            status: link.refusal.map_or("Valid", outcome_word).to_owned(),
+            status: link.refusal.map_or("Valid", AuditOutcome::word).to_owned(),
         }
     }
 }

@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::Engine;
 use crate::elsa_json;
 use crate::runtime::context::node_context::NodeContext;
-use crate::store::webhook::sink::{self, Registered, ShownSink, SinkChange};
+use crate::store::webhook::sink::{self, Registered, ShownSink};
 use crate::wake::WakeNotification;
-use crate::webhook::{MOST_SINKS, WebhookSecret, WebhookSink, check_lists, check_name, check_retry_for, check_url};
+use crate::webhook::{MOST_SINKS, WebhookSecret, WebhookSink, WebhookSinkChange, check_url};
 use crate::{Error, Result};
 
 /// The longest time for which a replaced secret signs as well.
@@ -80,24 +80,6 @@ pub struct WebhookSinkSummary {
     pub updated_at: DateTime<Utc>,
 }
 
-/// What changes of a sink; `None` stays.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct WebhookSinkChange {
-    /// What an operator calls it; `Some(None)`: no longer anything.
-    pub name: Option<Option<String>>,
-    /// Where the events go.
-    pub url: Option<String>,
-    /// The types of its events; all, if it is empty.
-    pub event_types: Option<Vec<String>>,
-    /// The definitions of its events; all, if it is empty.
-    pub definitions: Option<Vec<String>>,
-    /// How long a delivery is tried.
-    pub retry_for: Option<Duration>,
-    /// Whether events wait; `false` also enables a sink that is disabled, and tries it at once.
-    pub paused: Option<bool>,
-}
-
 impl Engine {
     /// The receivers of events, in the order of their ids.
     pub async fn webhook_sinks(&self) -> Result<Vec<WebhookSinkSummary>> {
@@ -142,24 +124,11 @@ impl Engine {
     /// Changes a receiver. Errors: `sink-not-found`, `sink-configured`, and those of [`Engine::add_webhook_sink`].
     pub async fn change_webhook_sink(&self, id: &str, change: WebhookSinkChange) -> Result<WebhookSinkSummary> {
         let node = self.accepting()?;
-        check_name(change.name.as_ref().and_then(|name| name.as_deref()))?;
-        check_lists(change.event_types.as_deref(), change.definitions.as_deref())?;
-        change.retry_for.map_or(Ok(()), check_retry_for)?;
+        change.check()?;
         if let Some(url) = &change.url {
-            check_url(url)?;
             self.admits_sink(url).await?;
         }
-        let change = SinkChange {
-            name: change.name,
-            url: change.url,
-            event_types: change.event_types,
-            definitions: change.definitions,
-            retry_for: change.retry_for,
-            paused: change.paused,
-            secret: None,
-            is_configured: None,
-        };
-        if !sink::update(&node.database.pool, &self.inner.tenant, id, &change).await? {
+        if !sink::update(&node.database.pool, &self.inner.tenant, id, &change, None).await? {
             return Err(self.sink_not_changed(&node, id).await?);
         }
         sinks_changed(&node).await;

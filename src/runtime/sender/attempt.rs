@@ -61,6 +61,7 @@ impl Sending {
         tracing::debug!(sink = self.sink.id, delivery = %self.due.id, ?attempt, "a webhook was sent");
         let marked = Marked {
             sink: self.sink.number,
+            instance: self.due.instance,
             id: self.due.id,
             attempt,
         };

@@ -38,8 +38,9 @@ use crate::runtime::context::node_context::NodeContext;
 use crate::store::clock::DatabaseClock;
 use crate::store::webhook::delivery::{self, Retention};
 
-/// How long the first result of a round waits for others, so that they are marked together.
-const GATHER: Duration = Duration::from_millis(2);
+/// How long the first result of a round waits for others, so that they are marked together: to mark one costs the database about as
+/// much as to mark thirty.
+const GATHER: Duration = Duration::from_millis(10);
 
 /// So many results are marked without waiting for others.
 const ENOUGH: usize = 64;
@@ -50,8 +51,9 @@ const RETRY: Duration = Duration::from_millis(500);
 /// How long a node that drains waits for what it is sending.
 const LEAVE: Duration = Duration::from_secs(2);
 
-/// How often a hint has the database asked for what is due, at most.
-const POLL_PAUSE: Duration = Duration::from_millis(10);
+/// How often the database is asked for what is due, at most, unless a read has found as much as there was room for: what bursts cause one
+/// by one is read together.
+const POLL_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long claims that find nothing are apart, at most: what is written for a sink that is down lets every node try one.
 const CLAIM_PAUSE: Duration = Duration::from_millis(250);
@@ -68,7 +70,8 @@ pub(crate) async fn run(node: Arc<NodeContext>, has_workers: bool) {
         tokio::select! {
             () = node.lifecycle.stop.cancelled() => return,
             () = node.lifecycle.draining.cancelled() => break,
-            () = node.webhooks.due.notified() => sender.polls = true,
+            // One hint is as good as many until the next read.
+            () = node.webhooks.due.notified(), if !sender.waits() => sender.polls = true,
             changed = taken_over.changed() => {
                 if changed.is_err() {
                     break;
@@ -215,6 +218,16 @@ impl Sender {
         self.claims.pause = POLL_PAUSE;
     }
 
+    /// A read is to come, after the pause.
+    fn waits(&self) -> bool {
+        self.polls && self.polled.is_some()
+    }
+
+    /// A read is to come, and the pause is over.
+    fn is_to_poll(&self) -> bool {
+        self.polls && self.polled.is_none_or(|polled| polled.elapsed() >= POLL_PAUSE)
+    }
+
     /// When the results are to be marked, at the latest, or the database is to be asked again.
     fn wakes_at(&self) -> Option<Instant> {
         let marks = self.since.map(|since| since + GATHER);
@@ -247,7 +260,7 @@ impl Sender {
             self.mark(node).await?;
         }
         self.claims.wanted |= node.webhooks.take_unclaimed();
-        if !self.ended.is_empty() && !self.polls && !self.claims.is_due() {
+        if !self.ended.is_empty() && !self.is_to_poll() && !self.claims.is_due() {
             return Ok(());
         }
         self.claim(node).await?;
@@ -296,7 +309,7 @@ impl Sender {
 
     async fn send(&mut self, node: &NodeContext) -> Result<()> {
         let pool = &node.database.pool;
-        if self.polls && self.polled.is_none_or(|polled| polled.elapsed() >= POLL_PAUSE) {
+        if self.is_to_poll() {
             self.polls = false;
             self.polled = Some(Instant::now());
             self.sinks.ask_all();
@@ -312,7 +325,7 @@ impl Sender {
             node.webhooks.refresh(pool).await?;
         }
         let clock = due.now.map(DatabaseClock::read);
-        self.sinks.answered(&rooms, &due.sinks);
+        self.polls |= self.sinks.answered(&rooms, &due);
         for of_sink in due.sinks {
             let Some((sink, clock)) = node.webhooks.sink(of_sink.number).zip(clock) else {
                 continue;

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
-use crate::store::webhook::delivery::{DueSink, SinkClaim, SinkOutcome, SinkRoom};
+use crate::store::webhook::delivery::{DueDeliveries, SinkClaim, SinkOutcome, SinkRoom};
 use crate::store::webhook::sink::SinkNumber;
 
 /// The most deliveries that are sent to one sink at once. It begins with a few, and has more as long as it takes them.
@@ -22,12 +23,17 @@ pub(super) const MOST_BYTES: usize = 64 << 20;
 /// How long a sink for which nothing is due stays claimed.
 const IDLE: Duration = Duration::from_secs(5);
 
+/// A delivery may become visible after younger ones, by as long as its transaction took: a read begins so long before what the last
+/// one found. One that comes still later is found by the whole read that follows the last one after [`WHOLE`].
+const MARGIN: TimeDelta = TimeDelta::seconds(2);
+const WHOLE: Duration = Duration::from_secs(30);
+
 /// What is to be asked for a sink.
 #[derive(Clone, Copy, Debug)]
 enum Ask {
-    /// More may be due than was read.
+    /// More is due than was read.
     More,
-    /// Nothing more was due then.
+    /// Nothing more was due then, or too much for one read.
     Nothing,
     /// It fails, and one delivery asks whether it is back: what that has come to decides.
     Probes,
@@ -47,11 +53,21 @@ struct ClaimedSink {
     /// Since when each read has found nothing due.
     idle_since: Option<Instant>,
     ask: Ask,
+    /// From where the next read begins, and when a whole one was made.
+    since: Option<DateTime<Utc>>,
+    whole: Option<Instant>,
 }
 
 impl ClaimedSink {
     fn bytes(&self) -> usize {
         self.in_flight.values().sum()
+    }
+
+    /// It has answered to what asked whether it is back.
+    fn goes_on(&mut self) {
+        if let Ask::Probes = self.ask {
+            self.ask = Ask::More;
+        }
     }
 
     /// How many more it may be sent, if a sink may have so many at once.
@@ -94,8 +110,12 @@ impl ClaimedSinks {
                 failures: 0,
                 idle_since: None,
                 ask: Ask::More,
+                since: None,
+                whole: None,
             });
             (sink.claim, sink.ask) = (*claim, Ask::More);
+            // What another node had read meanwhile is not known.
+            sink.whole = None;
         }
     }
 
@@ -147,34 +167,50 @@ impl ClaimedSinks {
                     room: i32::try_from(room).unwrap_or(i32::MAX),
                     bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
                     in_flight: sink.in_flight.keys().copied().collect(),
+                    since: sink
+                        .since
+                        .filter(|_| sink.whole.is_some_and(|whole| now.duration_since(whole) < WHOLE)),
                 });
             }
         }
         rooms
     }
 
-    /// What a read has found: nothing for a sink means that no more is due. Fewer than there is room for may also have been as many
-    /// bytes as are read at once.
-    pub(super) fn answered(&mut self, rooms: &[SinkRoom], found: &[DueSink]) {
+    /// What a read has found. A sink with as many as it had room for is read again at once. Fewer are all that were due, or as many bytes
+    /// as are read at once: returns whether another read is to follow after a pause.
+    pub(super) fn answered(&mut self, rooms: &[SinkRoom], found: &DueDeliveries) -> bool {
+        let mut follows = false;
         for room in rooms {
             let Some(sink) = self.0.get_mut(&room.claim.number) else {
                 continue;
             };
-            let Some(due) = found.iter().find(|due| due.number == room.claim.number) else {
+            let Some(due) = found.sinks.iter().find(|due| due.number == room.claim.number) else {
                 sink.ask = Ask::Rests(None);
                 continue;
             };
             sink.failures = due.failures;
+            if room.since.is_none() {
+                sink.whole = Some(Instant::now());
+            }
+            // They come in this order: what is due before the last one is in flight.
+            let reached = due.deliveries.last().map(|last| last.due_at).or(found.now);
+            sink.since = reached.map(|reached| reached - MARGIN);
             sink.idle_since = match due.deliveries.is_empty() {
                 true => sink.idle_since.or_else(|| Some(Instant::now())),
                 false => None,
             };
+            let is_full = i32::try_from(due.deliveries.len()).is_ok_and(|count| count >= room.room);
             sink.ask = match (due.deliveries.is_empty(), due.failures) {
                 (true, _) => Ask::Nothing,
-                (false, 0) => Ask::More,
-                (false, _) => Ask::Probes,
+                (false, 1..) => Ask::Probes,
+                (false, 0) if is_full => Ask::More,
+                (false, 0) => {
+                    follows = true;
+                    Ask::Nothing
+                }
             };
         }
+        follows
     }
 
     pub(super) fn took_off(&mut self, number: SinkNumber, id: Uuid, bytes: usize) {
@@ -198,9 +234,9 @@ impl ClaimedSinks {
             SinkOutcome::Takes => {
                 sink.failures = 0;
                 sink.width = (sink.width * 2).min(MOST_OF_SINK);
-                sink.ask = Ask::More;
+                sink.goes_on();
             }
-            SinkOutcome::Refuses => sink.ask = Ask::More,
+            SinkOutcome::Refuses => sink.goes_on(),
             SinkOutcome::Fails { pause, .. } => {
                 sink.failures = sink.failures.max(1);
                 let until = now + *pause;

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use chrono::{TimeDelta, Utc};
 use uuid::Uuid;
 
 use super::attempt::Sent;
 use super::round::{BYTES_OF_SINK, ClaimedSinks, MOST, MOST_BYTES, MOST_OF_SINK};
 use super::verdict;
-use crate::store::webhook::delivery::{Attempt, DueDelivery, DueSink, Marked, SinkClaim, SinkOutcome};
+use crate::store::webhook::delivery::{Attempt, DueDeliveries, DueDelivery, DueSink, Marked, SinkClaim, SinkOutcome};
 use crate::store::webhook::sink::SinkNumber;
 
 fn claim(number: i32) -> SinkClaim {
@@ -20,15 +21,25 @@ fn claim(number: i32) -> SinkClaim {
 fn due(number: i32, failures: u32, count: usize) -> DueSink {
     let delivery = |_| DueDelivery {
         id: Uuid::new_v4(),
+        instance: String::new(),
         event_type: "Elsa.RunTask".to_owned(),
         payload: "{}".to_owned(),
         attempts: 0,
-        created_at: chrono::Utc::now(),
+        created_at: Utc::now(),
+        due_at: Utc::now(),
     };
     DueSink {
         number: SinkNumber(number),
         failures,
         deliveries: (0..count).map(delivery).collect(),
+    }
+}
+
+fn of(sinks: Vec<DueSink>) -> DueDeliveries {
+    DueDeliveries {
+        sinks,
+        revision: None,
+        now: Some(Utc::now()),
     }
 }
 
@@ -39,7 +50,7 @@ fn read(sinks: &mut ClaimedSinks, failures: u32) -> Vec<(i32, usize)> {
         .iter()
         .map(|room| due(room.claim.number.0, failures, room.room as usize))
         .collect();
-    sinks.answered(&rooms, &found);
+    sinks.answered(&rooms, &of(found.clone()));
     for of_sink in &found {
         for delivery in &of_sink.deliveries {
             sinks.took_off(of_sink.number, delivery.id, delivery.payload.len());
@@ -69,7 +80,7 @@ fn a_sink_that_fails_is_asked_once_and_then_released() {
     sinks.claimed(&[claim(1)]);
     let rooms = sinks.rooms(Instant::now());
     let found = due(1, 3, 1);
-    sinks.answered(&rooms, std::slice::from_ref(&found));
+    sinks.answered(&rooms, &of(vec![found.clone()]));
     sinks.took_off(SinkNumber(1), found.deliveries[0].id, 2);
     assert!(sinks.rooms(Instant::now()).is_empty(), "one is on its way");
     let fails = SinkOutcome::Fails {
@@ -91,6 +102,56 @@ fn many_sinks_that_hang_leave_room_for_another_one() {
     assert!((MOST..=MOST + 200).contains(&total), "{total}");
     sinks.claimed(&[claim(201)]);
     assert_eq!(read(&mut sinks, 0), [(201, 1)]);
+}
+
+#[test]
+fn what_bursts_cause_one_by_one_is_read_together() {
+    let mut sinks = ClaimedSinks::default();
+    sinks.claimed(&[claim(1)]);
+    let rooms = sinks.rooms(Instant::now());
+    assert!(
+        sinks.answered(&rooms, &of(vec![due(1, 0, 3)])),
+        "a read follows after a pause"
+    );
+    assert!(sinks.rooms(Instant::now()).is_empty(), "and none before");
+    sinks.judge(SinkNumber(1), &SinkOutcome::Takes, Instant::now());
+    assert!(sinks.rooms(Instant::now()).is_empty(), "whatever was marked meanwhile");
+    sinks.ask_all();
+    let rooms = sinks.rooms(Instant::now());
+    let all = rooms[0].room as usize;
+    assert!(!sinks.answered(&rooms, &of(vec![due(1, 0, all)])));
+    assert_eq!(sinks.rooms(Instant::now()).len(), 1, "more is due than was read");
+}
+
+#[test]
+fn a_read_begins_a_margin_before_what_was_found_and_is_whole_now_and_then() {
+    let mut sinks = ClaimedSinks::default();
+    let now = Instant::now();
+    let next = |sinks: &mut ClaimedSinks, at: Instant, found: DueDeliveries| {
+        sinks.ask_all();
+        let rooms = sinks.rooms(at);
+        sinks.answered(&rooms, &found);
+        rooms[0].since
+    };
+    sinks.claimed(&[claim(1)]);
+    let mut first = of(vec![due(1, 0, 3)]);
+    let last = first.now.unwrap() - TimeDelta::minutes(5);
+    first.sinks[0].deliveries[2].due_at = last;
+    assert_eq!(next(&mut sinks, now, first), None);
+    let nothing = of(vec![due(1, 0, 0)]);
+    let at = nothing.now.unwrap();
+    let margin = TimeDelta::seconds(2);
+    assert_eq!(next(&mut sinks, now, nothing.clone()), Some(last - margin));
+    assert_eq!(
+        next(&mut sinks, now, nothing.clone()),
+        Some(at - margin),
+        "nothing was due until then"
+    );
+    let later = now + Duration::from_secs(31);
+    assert_eq!(next(&mut sinks, later, nothing.clone()), None);
+    // A claim that is made anew knows nothing.
+    sinks.claimed(&[claim(1)]);
+    assert_eq!(next(&mut sinks, now, nothing), None);
 }
 
 #[test]
@@ -152,7 +213,7 @@ fn what_hangs_keeps_no_sink_from_being_asked_again() {
     assert!(sinks.rooms(later(9)).is_empty());
     let rooms = sinks.rooms(later(11));
     assert_eq!((rooms.len(), rooms[0].room, rooms[0].in_flight.len()), (1, 1, 8));
-    sinks.answered(&rooms, &[due(1, 1, 1)]);
+    sinks.answered(&rooms, &of(vec![due(1, 1, 1)]));
     assert!(sinks.rooms(later(12)).is_empty(), "one asks whether it is back");
     sinks.judge(SinkNumber(1), &SinkOutcome::Refuses, later(12));
     assert_eq!(sinks.rooms(later(12))[0].room, 1, "it answers");
@@ -163,19 +224,19 @@ fn a_sink_without_anything_due_is_released_after_a_while() {
     let mut sinks = ClaimedSinks::default();
     sinks.claimed(&[claim(1)]);
     let rooms = sinks.rooms(Instant::now());
-    sinks.answered(&rooms, &[due(1, 0, 0)]);
+    sinks.answered(&rooms, &of(vec![due(1, 0, 0)]));
     assert!(sinks.rooms(Instant::now()).is_empty());
     assert!(sinks.releasable(Instant::now()).is_empty());
     // Reads that find nothing do not begin the time anew.
     let later = Instant::now() + Duration::from_secs(6);
     sinks.ask_all();
     let rooms = sinks.rooms(Instant::now());
-    sinks.answered(&rooms, &[due(1, 0, 0)]);
+    sinks.answered(&rooms, &of(vec![due(1, 0, 0)]));
     assert_eq!(sinks.releasable(later), [claim(1)]);
     // Another node has it, or it is paused.
     sinks.ask_all();
     let rooms = sinks.rooms(Instant::now());
-    sinks.answered(&rooms, &[]);
+    sinks.answered(&rooms, &of(Vec::new()));
     assert_eq!(sinks.releasable(Instant::now()), [claim(1)]);
     sinks.released(SinkNumber(1));
     assert_eq!(sinks.numbers().count(), 0);
@@ -184,6 +245,7 @@ fn a_sink_without_anything_due_is_released_after_a_while() {
 fn sent(sink: i32, attempt: Attempt, asked: Option<u64>) -> Sent {
     let marked = Marked {
         sink: SinkNumber(sink),
+        instance: String::new(),
         id: Uuid::new_v4(),
         attempt,
     };

@@ -76,6 +76,7 @@ impl RequestOfRow {
             holder: self.holder,
             is_kept: self.is_kept,
             held_until: held_for.and_then(|time| clock.now().checked_add_signed(time)),
+            recurs: self.key.is_some(),
         }
     }
 }

@@ -77,7 +77,9 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
         clock,
         checked,
     } = prepared;
-    let origins = rows.iter().map(|row| origin(row, child_seed)).collect();
+    let with_instructions = rows.iter().zip(&instructions);
+    let origins = with_instructions.map(|(row, instruction)| origin(row, instruction, child_seed));
+    let origins = origins.collect();
     let correlated = state.as_ref().map(|state| state.correlation_id().map(str::to_owned));
     let incidents = state.as_ref().map_or(0, |state| state.incidents().len());
     #[cfg(feature = "http")]
@@ -191,12 +193,31 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
 }
 
 /// The row that an instruction comes from, which is the same when the burst is repeated. Ids of bookmarks repeat in the next
-/// generation of an instance.
-fn origin(row: &ClaimedRow, generation: i64) -> InstructionOrigin {
+/// generation of an instance. A request whose row was lost comes again in another row: what it has set off names the request, and
+/// the bookmark, which one commit consumes.
+fn origin(row: &ClaimedRow, instruction: &Instruction, generation: i64) -> InstructionOrigin {
     InstructionOrigin {
-        row: match &row.claim {
-            Claim::Work(work, _) => work.0.to_string(),
-            Claim::Timer(bookmark, _) => format!("{bookmark}@{generation}"),
+        row: match (instruction, &row.claim) {
+            (
+                Instruction::Start {
+                    request: Some(request), ..
+                },
+                _,
+            ) if request.recurs => {
+                format!("request|{}", request.id)
+            }
+            (
+                Instruction::Resume {
+                    request: Some(request),
+                    bookmark_id,
+                    ..
+                },
+                _,
+            ) if request.recurs => {
+                format!("request|{}|{bookmark_id}@{generation}", request.id)
+            }
+            (_, Claim::Work(work, _)) => work.0.to_string(),
+            (_, Claim::Timer(bookmark, _)) => format!("{bookmark}@{generation}"),
         },
         replays: row.replays.clone(),
         lineage: None,

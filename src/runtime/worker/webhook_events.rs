@@ -1,13 +1,12 @@
 //! What a burst causes for the sinks of webhooks.
 
 use crate::activity::RUN_TASK;
-use crate::execution::{BurstResult, Status, SubStatus};
+use crate::execution::{Bookmark, BurstResult, Status, SubStatus};
 use crate::id::{BurstId, InstanceId, TenantId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::commit::{DefinitionRef, DeliveryRow, Effects};
 use crate::store::webhook::sink::SinkNumber;
 use crate::webhook::{EventType, InstanceEvent, event_id};
-use crate::weight;
 
 /// A burst, of which events are made.
 pub(super) struct BurstOf<'a> {
@@ -47,44 +46,42 @@ pub(super) fn add(node: &NodeContext, burst: &BurstOf<'_>, result: &BurstResult,
     };
     let id = |what: &str| event_id(&[&burst.id.0.to_string(), what]);
     for event in events(burst, result).into_iter().flatten() {
-        let text = event.as_str();
         let of_event = sinks(event);
         if !of_event.is_empty() {
-            push(effects, &of_event, row(text, id(text), about.payload(event)));
+            push(effects, &of_event, row(event, id(event.as_str()), about.payload(event)));
         }
     }
-    let of_tasks = sinks(EventType::RunTask);
-    if !of_tasks.is_empty() {
-        for task in result
-            .bookmarks_created
-            .iter()
-            .filter(|bookmark| bookmark.name == RUN_TASK)
-        {
-            let field = |name: &str| task.payload.get(name).unwrap_or(&serde_json::Value::Null);
-            let payload = about.task(field("taskId"), field("taskName"), field("payload"));
-            let execution = task.activity_execution_id.as_str();
-            push(
-                effects,
-                &of_tasks,
-                row(EventType::RunTask.as_str(), id(execution), payload),
-            );
-        }
+    let made = result.bookmarks_created.iter();
+    let tasks: Vec<&Bookmark> = made.filter(|bookmark| bookmark.name == RUN_TASK).collect();
+    let of_tasks = match tasks.is_empty() {
+        true => Vec::new(),
+        false => sinks(EventType::RunTask),
+    };
+    for task in tasks.into_iter().filter(|_| !of_tasks.is_empty()) {
+        let field = |name: &str| task.payload.get(name).unwrap_or(&serde_json::Value::Null);
+        let payload = about.task(field("taskId"), field("taskName"), field("payload"));
+        // The bookmark is the only one of its instance with its id.
+        push(
+            effects,
+            &of_tasks,
+            row(EventType::RunTask, id(task.id.as_str()), payload),
+        );
     }
 }
 
 /// Adds an event, with the weight of the rows that its sinks make of it.
 fn push(effects: &mut Effects, sinks: &[SinkNumber], event: DeliveryRow) {
-    effects.payload_bytes += weight::json(&event.payload).saturating_mul(sinks.len());
+    effects.payload_bytes += event.payload.len().saturating_mul(sinks.len());
     effects.delivery_sinks.extend(sinks.iter().map(|sink| sink.0));
     effects.deliveries.push(event);
 }
 
-fn row(event_type: &str, id: uuid::Uuid, payload: serde_json::Value) -> DeliveryRow {
+fn row(event: EventType, id: uuid::Uuid, payload: String) -> DeliveryRow {
     DeliveryRow {
+        no: 0,
         id,
-        event_type: event_type.to_owned(),
+        event_type: event.as_str(),
         payload,
-        ..DeliveryRow::default()
     }
 }
 
@@ -101,4 +98,24 @@ fn events(burst: &BurstOf<'_>, result: &BurstResult) -> [Option<EventType>; 2] {
         (Status::Running, _) => Some(EventType::Suspended),
     };
     [begins, reached]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_weighs_its_payload_for_each_sink() {
+        let mut effects = Effects::default();
+        let payload = "x".repeat(1_000);
+        for (sinks, id) in [
+            (vec![SinkNumber(1), SinkNumber(2), SinkNumber(3)], 1),
+            (vec![SinkNumber(2)], 2),
+        ] {
+            let event = row(EventType::Finished, uuid::Uuid::from_u128(id), payload.clone());
+            push(&mut effects, &sinks, event);
+        }
+        assert_eq!((effects.payload_bytes, effects.deliveries.len()), (4_000, 2));
+        assert_eq!(effects.delivery_sinks, [1, 2, 3, 2]);
+    }
 }

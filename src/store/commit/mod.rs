@@ -20,14 +20,13 @@
 //!
 //! `writer` is the handle, `options` its bounds, `pending` a request on its way; `queue` and `lanes` bring requests to their
 //! outcomes in batches; `gathering` is a batch before it is sent, `pipeline` sends one, `statement` is the shape of its text,
-//! `prepared` the statements that a connection keeps, `row` its rows, `routes` those of HTTP endpoints, `links` resume links,
-//! `deliveries` those of webhooks; `classify` finds why a request lost, `retry` what
+//! `prepared` the statements that a connection keeps, `row` its rows, `routes` those of HTTP endpoints, `links` resume links;
+//! `classify` finds why a request lost, `retry` what
 //! comes next for it; `holders` which activation keys instances hold; `breaker` stops claiming while the database refuses
 //! commits.
 
 mod breaker;
 mod classify;
-mod deliveries;
 mod gathering;
 mod holders;
 mod lanes;

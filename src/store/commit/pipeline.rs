@@ -6,16 +6,15 @@ use postgres_types::{ToSql, Type};
 use tokio_postgres::error::DbError;
 use tokio_postgres::{Client, Statement};
 
-use super::deliveries::{DELIVERIES, DeliveryRows};
 use super::links::{LINKS, LinkRows};
 use super::prepared::{PreparedStatements, query_if};
 use super::routes::{ROUTES, RouteRows};
 use super::row::{
-    AnswerRow, AwaitedRow, BookmarkRow, BurnedRow, ChildEndRow, ChildRow, ClaimRow, DueRow, EventRow, KeyRow,
-    NestedRow, RequestRow, StimulusRow,
+    AnswerRow, AwaitedRow, BookmarkRow, BurnedRow, ChildEndRow, ChildRow, ClaimRow, DeliveryRow, DueRow, EventRow,
+    KeyRow, NestedRow, RequestRow, StimulusRow,
 };
 use super::statement::StatementShape;
-use super::{Claim, Commit, CommitRequest, deliveries};
+use super::{Claim, Commit, CommitRequest};
 use crate::db::{ANSWER_TIMEOUT, Connector, ErrorClass, Session, find_column, within};
 use crate::failpoint;
 use crate::id::{Incarnation, InstanceId, InstanceVersion, WorkId};
@@ -79,7 +78,6 @@ pub(super) struct CommitConnection {
     matching: Statement,
     routing: Statement,
     linking: Statement,
-    delivering: Statement,
     pub(super) classify: Statement,
     incarnation: Incarnation,
     writer: i16,
@@ -160,7 +158,6 @@ impl CommitConnection {
             matching: within(ANSWER_TIMEOUT, client.prepare(MATCH)).await?,
             routing: within(ANSWER_TIMEOUT, client.prepare(ROUTES)).await?,
             linking: within(ANSWER_TIMEOUT, client.prepare(LINKS)).await?,
-            delivering: within(ANSWER_TIMEOUT, client.prepare(DELIVERIES)).await?,
             classify: within(ANSWER_TIMEOUT, client.prepare(CLASSIFY)).await?,
             lock_class: connector.schema().lock_class(),
             session,
@@ -260,7 +257,7 @@ impl CommitConnection {
     async fn send_pipelined(&self, batch: &Statement, rows: &Rows<'_>) -> Result<Sent, BatchError> {
         let client = self.client();
         let params = rows.params(&self.incarnation.0, &self.writer);
-        if rows.keys.is_empty() && rows.links.is_empty() && rows.deliveries.is_empty() {
+        if rows.keys.is_empty() && rows.links.is_empty() {
             // One statement is its own transaction: its result is complete only once it is committed.
             let answer = client.query(batch, &params).await?;
             return Ok((winners(&answer), Vec::new()));
@@ -271,13 +268,12 @@ impl CommitConnection {
         let match_params: [&(dyn ToSql + Sync); 3] = [tenants, instances, bookmarks];
         // `join!` polls in this order, so the statements are sent in this order.
         let has_keys = !rows.keys.is_empty();
-        let (begun, locked, routed, written, linked, delivered, matched, committed) = futures_util::join!(
+        let (begun, locked, routed, written, linked, matched, committed) = futures_util::join!(
             client.batch_execute("BEGIN"),
             query_if(has_keys, client, &self.locks, &lock_params),
             rows.routes.write(client, &self.routing),
             client.query(batch, &params),
             rows.links.write(client, &self.linking),
-            rows.deliveries.write(client, &self.delivering),
             query_if(has_keys, client, &self.matching, &match_params),
             client.batch_execute("COMMIT"),
         );
@@ -287,7 +283,6 @@ impl CommitConnection {
         routed?;
         let answer = written?;
         linked?;
-        delivered?;
         matched?;
         committed?;
         Ok((winners(&answer), missed(&locked)))
@@ -313,7 +308,6 @@ impl CommitConnection {
                 .query(batch, &rows.params(&self.incarnation.0, &self.writer))
                 .await?;
             rows.links.write(client, &self.linking).await?;
-            rows.deliveries.write(client, &self.delivering).await?;
             failpoint::hit("commit.written").await?;
             if !rows.keys.is_empty() {
                 let (tenants, instances, bookmarks) = &rows.waiting;
@@ -485,7 +479,7 @@ struct Rows<'a> {
     /// Only beside keys: a bookmark that has one waits for a stimulus.
     routes: RouteRows<'a>,
     links: LinkRows<'a>,
-    deliveries: DeliveryRows<'a>,
+    deliveries: Vec<&'a DeliveryRow>,
     /// Tenants, instances and ids of the bookmarks to match with the inbox.
     waiting: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
 }
@@ -503,7 +497,7 @@ impl<'a> Rows<'a> {
             request.effects.child_end.iter_mut().for_each(|row| row.no = no);
             request.effects.awaited.iter_mut().for_each(|row| row.no = no);
             request.effects.answers.iter_mut().for_each(|row| row.no = no);
-            deliveries::complete(request);
+            request.effects.deliveries.iter_mut().for_each(|row| row.no = no);
             rows.add(no, request);
         }
         rows
@@ -541,7 +535,7 @@ impl<'a> Rows<'a> {
         }
         self.routes.add(request);
         self.links.add(request);
-        self.deliveries.add(request);
+        self.deliveries.extend(&effects.deliveries);
         for waiting in &effects.rematched {
             self.rematched.push(BurnedRow {
                 no,
@@ -561,7 +555,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 18] {
+    fn params<'b>(&'b self, incarnation: &'b i64, writer: &'b i16) -> [&'b (dyn ToSql + Sync); 19] {
         [
             incarnation,
             writer,
@@ -585,6 +579,7 @@ impl<'a> Rows<'a> {
             &self.outer_claims,
             &self.awaited,
             &self.answers,
+            &self.deliveries,
         ]
     }
 }

@@ -132,19 +132,16 @@ pub(crate) struct StimulusRow {
     pub(crate) lifetime: i64,
 }
 
-/// An event that a burst causes, for the sinks that want it. `tenant_id`, `instance_id`, `burst` and `definition_id` are set by the
-/// batch.
+/// An event that a burst causes, for the sinks that want it. `no` is set by the batch.
 #[derive(Clone, Debug, Default, ToSql)]
 #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "without HTTP nothing is sent"))]
 #[postgres(name = "commit_delivery")]
 pub(crate) struct DeliveryRow {
-    pub(crate) tenant_id: String,
-    pub(crate) instance_id: String,
-    pub(crate) burst: Uuid,
+    pub(crate) no: i32,
     pub(crate) id: Uuid,
-    pub(crate) definition_id: String,
-    pub(crate) event_type: String,
-    pub(crate) payload: Value,
+    pub(crate) event_type: &'static str,
+    /// JSON, as the row has it.
+    pub(crate) payload: String,
 }
 
 /// A child that a burst starts. `no` is set by the batch.

@@ -33,6 +33,8 @@ pub(crate) struct StatementShape {
     pub(super) nested: bool,
     /// Instances whose faulted activities are executed again. Only with `existing`, `waiting`, `rare` and `family`.
     pub(super) retried: bool,
+    /// Events for the sinks of webhooks.
+    pub(super) delivering: bool,
 }
 
 impl StatementShape {
@@ -50,9 +52,11 @@ impl StatementShape {
         family: true,
         nested: true,
         retried: true,
+        delivering: true,
     };
 
-    /// All shapes that a batch can have.
+    /// All shapes that a batch can have. Deliveries look only at what has won, so beside whole statements they are in those of lone
+    /// starts alone.
     #[cfg(test)]
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let shapes = (0..1 << 12).map(|bits| Self {
@@ -68,15 +72,21 @@ impl StatementShape {
             family: bits & 512 > 0,
             nested: bits & 1024 > 0,
             retried: bits & 2048 > 0,
+            delivering: false,
         });
-        shapes.filter(|shape| {
+        let shapes = shapes.filter(|shape| {
             (shape.existing || !(shape.timed || shape.burned))
                 && (!shape.retried || shape.existing && shape.waiting && shape.rare && shape.family)
                 && (shape.continuing || !shape.new_row)
                 && (!shape.reports_pending || shape.continuing && !shape.multi)
                 && (shape.multi
                     || !(shape.timed || shape.burned || shape.new_row || shape.rare || shape.family || shape.nested))
-        })
+        });
+        let delivering = Self {
+            delivering: true,
+            ..Self::default()
+        };
+        shapes.chain([delivering, Self::WHOLE])
     }
 
     /// The indexes by which a single-claim statement must find its rows.
@@ -113,6 +123,7 @@ impl StatementShape {
             || !effects.awaited.is_empty()
             || effects.cancels_children;
         self.nested |= request.nested.is_some();
+        self.delivering |= !effects.deliveries.is_empty();
         if effects.retried {
             // With all that it may have, as few batches have any.
             (self.retried, self.waiting, self.rare, self.family) = (true, true, true, true);
@@ -143,6 +154,7 @@ impl StatementShape {
             && covers(self.family, other.family)
             && covers(self.nested, other.nested)
             && covers(self.retried, other.retried)
+            && covers(self.delivering, other.delivering)
     }
 
     /// The text of the statement in this shape.
@@ -165,6 +177,7 @@ impl StatementShape {
             "family" => self.family,
             "nested" => self.nested,
             "retried" => self.retried,
+            "delivering" => self.delivering,
             "new" => !self.existing,
             _ => self.rare,
         }

@@ -119,6 +119,8 @@ pub(crate) struct TriggerRow {
     pub(crate) payload: Value,
     /// What the compiled regular expressions of its route take.
     pub(crate) pattern_bytes: i32,
+    /// The key of the outline of its route, if that has one: see [`route::outline_key`].
+    pub(crate) outline: Option<Vec<u8>>,
 }
 
 /// What starts instances of a published version.

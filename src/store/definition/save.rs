@@ -352,13 +352,30 @@ pub(super) async fn mark_published(
     let hashes: Vec<&[u8]> = routes.clone().map(|route| route.hash.0.as_slice()).collect();
     let pattern_bytes = routes.map(|route| i64::from(route.pattern_bytes)).sum();
     route::check_owner(client, tenant, id, &hashes, pattern_bytes).await?;
+    #[cfg(feature = "http")]
+    {
+        let outlined = triggers
+            .iter()
+            .filter_map(|trigger| Some((trigger.outline.as_deref()?, &trigger.payload)));
+        route::check_overlap(client, tenant, id, &outlined.collect::<Vec<_>>()).await?;
+    }
     if !triggers.is_empty() {
         let activities: Vec<&str> = triggers.iter().map(|trigger| trigger.activity_id.as_str()).collect();
         let hashes: Vec<&[u8]> = triggers.iter().map(|trigger| trigger.hash.0.as_slice()).collect();
         let names: Vec<&str> = triggers.iter().map(|trigger| trigger.name.as_str()).collect();
         let payloads: Vec<&Value> = triggers.iter().map(|trigger| &trigger.payload).collect();
         let patterns: Vec<i32> = triggers.iter().map(|trigger| trigger.pattern_bytes).collect();
-        let params: [&(dyn ToSql + Sync); 7] = [&tenant, &id, &activities, &hashes, &names, &payloads, &patterns];
+        let outlines: Vec<Option<&[u8]>> = triggers.iter().map(|trigger| trigger.outline.as_deref()).collect();
+        let params: [&(dyn ToSql + Sync); 8] = [
+            &tenant,
+            &id,
+            &activities,
+            &hashes,
+            &names,
+            &payloads,
+            &patterns,
+            &outlines,
+        ];
         client.execute(TRIGGER_WRITE, &params).await?;
     }
     let hashes: Vec<StimulusHash> = triggers.iter().map(|trigger| trigger.hash).collect();

@@ -30,7 +30,7 @@ const MOST_ROUTES: usize = 500;
 const MOST_OWN: usize = 500;
 
 /// The parameter of a limit; with one row more it is known whether there is more.
-fn limit(most: usize) -> i64 {
+pub(super) fn limit(most: usize) -> i64 {
     i64::try_from(most).unwrap_or(i64::MAX)
 }
 

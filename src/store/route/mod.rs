@@ -1,12 +1,14 @@
 //! The routes of HTTP endpoints.
 //!
 //! Those of published definitions are rows of `trigger`, of which a node keeps a table. A definition owns its routes: of two with
-//! one stimulus the second is not published. Those of bookmarks are found by their stimulus, if their template has no
+//! one stimulus, or that match a path in common (`overlap`), the second is not published. Those of bookmarks are found by their stimulus, if their template has no
 //! parameter, else by a row of `bookmark_route`, which the commit writes that makes the bookmark: a lookup reads those that
 //! may match its path, by their anchors, so that their number is no matter of memory.
 
 #[cfg(feature = "http")]
 mod lookup;
+#[cfg(feature = "http")]
+mod overlap;
 
 use deadpool_postgres::Object;
 use serde_json::Value;
@@ -16,6 +18,8 @@ use sha2::{Digest, Sha256};
 pub(crate) use self::lookup::{
     KnownRoute, MOST_WAITING, PublishedRoute, Requested, WaitingEndpoint, find, find_own, list, read,
 };
+#[cfg(feature = "http")]
+pub(super) use self::overlap::check_overlap;
 use super::stimulus_key::{KeySet, LOCK};
 use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
 use crate::id::{StimulusHash, TenantId};
@@ -72,6 +76,12 @@ pub(crate) fn anchor_key(anchor: &str) -> Vec<u8> {
     key_of([anchor])
 }
 
+/// The key of what routes have in common that may match one path: their method, and the outline of their templates.
+#[cfg(feature = "http")]
+pub(crate) fn outline_key(outline: &str) -> Vec<u8> {
+    key_of([outline])
+}
+
 /// Refuses the routes of a definition of which another one has one, in the publishing transaction, under the keys of their
 /// stimuli; and those whose regular expressions exceed [`MOST_PATTERN_BYTES`] with those of all others.
 pub(super) async fn check_owner(
@@ -88,7 +98,7 @@ pub(super) async fn check_owner(
     let at = columns!(row; definition_id, name, payload, pattern_bytes)?;
     if let Some(owner) = row.get::<_, Option<String>>(at.definition_id) {
         let (name, options): (Option<String>, Option<Value>) = (row.get(at.name), row.get(at.payload));
-        return Err(taken(&owner, name.as_deref(), &options.unwrap_or_default()));
+        return Err(taken(&owner, name.as_deref(), &options.unwrap_or_default(), None));
     }
     if pattern_bytes > 0 && pattern_bytes.saturating_add(row.get(at.pattern_bytes)) > MOST_PATTERN_BYTES {
         let message = format!(
@@ -101,15 +111,23 @@ pub(super) async fn check_owner(
     Ok(())
 }
 
-fn taken(owner: &str, name: Option<&str>, options: &Value) -> Error {
-    let text = |field: &str| options.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (path, method) = (shortened(text("path"), 200), text("method").to_uppercase());
+fn text<'o>(options: &'o Value, field: &str) -> &'o str {
+    options.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// `common`: a path that templates which differ match in common.
+fn taken(owner: &str, name: Option<&str>, options: &Value, common: Option<&str>) -> Error {
+    let (path, method) = (
+        shortened(text(options, "path"), 200),
+        text(options, "method").to_uppercase(),
+    );
+    let request = common.map_or_else(String::new, |common| format!(" for {}", shortened(common, 200)));
     let named = name
         .map(|name| format!(" ({})", shortened(name, 100)))
         .unwrap_or_default();
     let message = format!(
-        "the workflow definition {owner:?}{named} has an endpoint with the path {path} and the method {method}, so that a request \
-         would be ambiguous; give this endpoint another path or method, or retract that definition first"
+        "the workflow definition {owner:?}{named} has an endpoint with the path {path} and the method {method}, so that a \
+         request{request} would be ambiguous; give this endpoint another path or method, or retract that definition first"
     );
     Error::conflict("route-taken", message.clone()).field("path", message)
 }

@@ -347,6 +347,7 @@ async fn events_start_as_the_strategy_allows_and_refused_ones_are_not_kept() {
         name: "Elsa.Event".to_owned(),
         payload: json!({}),
         pattern_bytes: 0,
+        outline: None,
     };
     let another = TriggerRow {
         activity_id: "z".to_owned(),

@@ -209,6 +209,7 @@ async fn while_what_counts_is_unknown_starts_and_events_are_busy_and_write_nothi
         name: "Elsa.Event".to_owned(),
         payload: json!({}),
         pattern_bytes: 0,
+        outline: None,
     };
     publish(&env.fixture, &env.writer, "Singleton", &[trigger]).await;
     let client = &env.fixture.admin.client;

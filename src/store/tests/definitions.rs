@@ -53,6 +53,7 @@ pub(super) fn trigger(hash: u8) -> TriggerRow {
         name: "Elsa.Event".to_owned(),
         payload: json!({}),
         pattern_bytes: 0,
+        outline: None,
     }
 }
 

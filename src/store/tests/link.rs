@@ -299,6 +299,36 @@ async fn an_event_by_a_link_is_published_once() {
 }
 
 #[tokio::test]
+async fn an_event_by_a_link_does_not_outlive_its_instance() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    writer
+        .commits(linking(waiting(burst("i", None), "b", 7), 1, 1, Some("E")))
+        .await;
+    // The event is between the use of its link and its commit.
+    let publishing = fixture.begin("SELECT 1").await;
+    let spend = include_str!("../../../sql/queries/link/spend.sql");
+    let client: Option<&str> = None;
+    publishing
+        .client
+        .query(spend, &[&Uuid::from_u128(1), &"", &1i32, &client])
+        .await
+        .unwrap();
+    let (pool, tenant) = (writer.pool.clone(), TenantId::default());
+    let deleting = tokio::spawn(async move { delete::delete(&pool, &tenant, &"i".into()).await });
+    fixture.a_session_waits().await;
+    let keep = "INSERT INTO inbox (tenant_id, hash, name, instance_id, expires_at)
+                VALUES ('', sha256('E'), 'Elsa.Event', 'i', now() + interval '1 hour'); COMMIT";
+    crate::testing::store::execute(&publishing, keep).await;
+    deleting.await.unwrap().unwrap().unwrap();
+    assert_eq!(fixture.count("SELECT count(*) FROM inbox").await, 0);
+    // After a delete there is no link.
+    let used = resume(&writer, 1, None).await;
+    assert_eq!(refusal(used), AuditOutcome::Unknown);
+    fixture.is_sound().await;
+}
+
+#[tokio::test]
 async fn a_delete_takes_links_along_and_a_purge_what_is_old() {
     let fixture = Fixture::new().await;
     let writer = fixture.writer().await;

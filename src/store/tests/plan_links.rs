@@ -3,7 +3,7 @@
 use super::plans::Hot;
 
 /// Each with the indexes that its plan shows, of those that its header names, and its arguments.
-const HOT: [(&str, &str, [&str; 2], &str); 6] = [
+const HOT: [(&str, &str, [&str; 2], &str); 7] = [
     (
         "commit/links",
         include_str!("../../../sql/queries/commit/links.sql"),
@@ -44,8 +44,14 @@ const HOT: [(&str, &str, [&str; 2], &str); 6] = [
     (
         "link/spend",
         include_str!("../../../sql/queries/link/spend.sql"),
-        ["resume_link_pkey, instance_pkey, bookmark_pkey", "resume_link_pkey"],
+        ["resume_link_pkey, instance_pkey, bookmark_pkey", "resume_link_pkey, instance_pkey"],
         "gen_random_uuid(), '', 1, '192.0.2.7'",
+    ),
+    (
+        "audit/note",
+        include_str!("../../../sql/queries/audit/note.sql"),
+        ["audit_pkey", ""],
+        "'', 0, 1, '192.0.2.7', 'i7', gen_random_uuid()",
     ),
 ];
 

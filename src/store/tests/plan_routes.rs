@@ -6,7 +6,7 @@ use crate::store::stimulus_key::StimulusScope;
 const FIND: &str = include_str!("../../../sql/queries/route/find.sql");
 
 /// Each with its arguments.
-const OTHERS: [(&str, &str, &str); 5] = [
+const OTHERS: [(&str, &str, &str); 6] = [
     (
         "route/find_own",
         include_str!("../../../sql/queries/route/find_own.sql"),
@@ -21,6 +21,11 @@ const OTHERS: [(&str, &str, &str); 5] = [
         "route/owner",
         include_str!("../../../sql/queries/route/owner.sql"),
         "'', 'd7', array[sha256('7')]",
+    ),
+    (
+        "route/overlapping",
+        include_str!("../../../sql/queries/route/overlapping.sql"),
+        "'', 'd7', array[sha256('7'), sha256('8')], 32",
     ),
     (
         "route/orphaned",

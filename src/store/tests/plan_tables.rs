@@ -4,7 +4,8 @@
 pub(super) const BATCH: &str =
     "(bigint, smallint, commit_request[], commit_claim[], commit_bookmark[], commit_burned[], commit_stimulus[],
                       commit_key[], commit_claim[], commit_due[], commit_burned[], commit_event[], commit_child[],
-                      commit_child_end[], commit_nested[], commit_claim[], commit_awaited[], commit_answer[])";
+                      commit_child_end[], commit_nested[], commit_claim[], commit_awaited[], commit_answer[],
+                      commit_delivery[])";
 
 /// The tables that grow, with the statements that fill them.
 pub(super) const FILL: &str = "
@@ -50,8 +51,9 @@ pub(super) const FILL: &str = "
         FROM generate_series(1, 10000) n, generate_series(1, 2) v;
     INSERT INTO trigger (tenant_id, definition_id, activity_id, hash, name, payload)
         SELECT '', 'd' || n, 'a', sha256(n::text::bytea), 'Elsa.Event', '{}' FROM generate_series(1, 10000) n;
-    INSERT INTO trigger (tenant_id, definition_id, activity_id, hash, name, payload, revision, pattern_bytes)
-        SELECT '', 'd' || n, 'h', sha256(n::text::bytea), 'Elsa.HttpEndpoint', '{}', n, n % 10 / 9 FROM generate_series(1, 2000) n;
+    INSERT INTO trigger (tenant_id, definition_id, activity_id, hash, name, payload, revision, pattern_bytes, outline)
+        SELECT '', 'd' || n, 'h', sha256(n::text::bytea), 'Elsa.HttpEndpoint', '{}', n, n % 10 / 9, sha256((n % 1000)::text::bytea)
+        FROM generate_series(1, 2000) n;
     INSERT INTO bookmark_route (id, tenant_id, anchor, hash, template, method)
         SELECT sha256(n::text::bytea), '', sha256(n::text::bytea), sha256(n::text::bytea), 'a/{b}', 'get'
         FROM generate_series(1, 20000) n;

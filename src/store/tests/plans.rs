@@ -78,7 +78,8 @@ const HOT: [Hot; 48] = [
          array[row(0,sha256('7'),'Elsa.Event',null,null,false,1)::commit_event], array[row(0,'i9','d9',null,'{}',null)::commit_child],
          array[row(0,true,'{}')::commit_child_end], array[row(0,'i7',1,2,true,false)::commit_nested],
          array[row(0,1,null,1)::commit_claim, row(0,null,'b',1)::commit_claim], array[row(0,'i9','b',true)::commit_awaited],
-         array[row(0,gen_random_uuid(),3,null,null,null)::commit_answer]",
+         array[row(0,gen_random_uuid(),3,null,null,null)::commit_answer],
+         array[row(0,gen_random_uuid(),'Elsa.RunTask','{}')::commit_delivery]",
         true
     ),
     hot!(
@@ -207,6 +208,29 @@ async fn hot_statements_find_their_rows_by_index() {
         }
     }
     assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+/// The list of the audit is planned for its parameters.
+#[tokio::test]
+async fn each_filter_of_the_audit_has_its_index() {
+    let fixture = Fixture::new().await;
+    fixture.execute(FILL).await;
+    for (filter, index) in [
+        ("null, null, null", "audit_pkey"),
+        ("null, null, 7", "audit_pkey"),
+        ("'i7', null, null", "audit_instance"),
+        ("'i7', null, 7", "audit_instance"),
+        ("null, gen_random_uuid(), null", "audit_link"),
+    ] {
+        let hot = Hot {
+            name: "audit/list",
+            sql: include_str!("../../../sql/queries/audit/list.sql"),
+            arguments: Box::leak(format!("'', {filter}, 101").into_boxed_str()),
+            scans_off: false,
+        };
+        let plan = explain(&fixture, &hot, "force_custom_plan").await;
+        assert!(plan.contains(&format!("using {index} on audit")), "{filter}\n{plan}");
+    }
 }
 
 /// As after the first migration: a plan that is made now is kept until the server has analyzed the tables, and they may be

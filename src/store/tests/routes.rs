@@ -24,6 +24,7 @@ fn endpoint(hash: u8, path: &str) -> TriggerRow {
         name: "Elsa.HttpEndpoint".to_owned(),
         payload: json!({"path": path, "method": "get"}),
         pattern_bytes: 0,
+        outline: None,
     }
 }
 
@@ -121,6 +122,49 @@ async fn of_two_publishes_of_a_route_at_once_one_is_refused() {
         }
     }
     assert_eq!(fixture.count("SELECT count(*) FROM trigger").await, 20);
+    fixture.is_sound().await;
+}
+
+/// Their keys differ, so that only the counter of revisions orders the publishes.
+#[tokio::test]
+async fn of_two_publishes_that_match_a_path_in_common_one_is_refused() {
+    let fixture = Fixture::new().await;
+    let pools = [
+        Pool::new(&fixture.base, 2).unwrap(),
+        Pool::new(&fixture.base, 2).unwrap(),
+    ];
+    for round in 0..20_u8 {
+        let outline = Some(route::outline_key(&format!("get orders{round}/{{:}}")));
+        let of = |hash, path: &str| {
+            [TriggerRow {
+                outline: outline.clone(),
+                ..endpoint(hash, path)
+            }]
+        };
+        let routes = ["int", "min(1)"].map(|constraint| format!("orders{round}/{{id:{constraint}}}"));
+        let routes = [of(round, &routes[0]), of(100 + round, &routes[1])];
+        let ids = ["one", "other"].map(|id| format!("{id}{round}"));
+        let news = ids.each_ref().map(|id| named(id, id));
+        let (one, other) = tokio::join!(
+            publish(&fixture, &pools[0], &news[0], &routes[0]),
+            publish(&fixture, &pools[1], &news[1], &routes[1]),
+        );
+        let (error, owner) = match (one, other) {
+            (Ok(_), Err(error)) => (error, &ids[0]),
+            (Err(error), Ok(_)) => (error, &ids[1]),
+            both => panic!("{both:?}"),
+        };
+        assert_eq!(error.code(), "route-taken");
+        for part in [owner.as_str(), &format!("/orders{round}/1"), "{id:", "GET"] {
+            assert!(error.message().contains(part), "{part}: {}", error.message());
+        }
+        let apart = of(200 + round, &format!("orders{round}/{{id:guid}}"));
+        let third = format!("third{round}");
+        publish(&fixture, &pools[0], &named(&third, &third), &apart)
+            .await
+            .unwrap();
+    }
+    assert_eq!(fixture.count("SELECT count(*) FROM trigger").await, 40);
     fixture.is_sound().await;
 }
 

@@ -1,7 +1,9 @@
 //! The claims of sinks, and what is marked under them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{TimeDelta, Utc};
 use uuid::Uuid;
 
 use crate::id::TenantId;
@@ -10,9 +12,9 @@ use crate::store::node::removal::RemovalCause;
 use crate::store::webhook::delivery::{
     self, Attempt, DeliveryFilter, Marked, Replayed, Retention, SinkClaim, SinkOutcome, SinkRoom,
 };
-use crate::store::webhook::sink::{self, SinkChange};
+use crate::store::webhook::sink;
 use crate::testing::store::{Fixture, Writer, burst};
-use crate::webhook::{WebhookSecret, WebhookSink};
+use crate::webhook::{WebhookSecret, WebhookSink, WebhookSinkChange};
 
 const KEPT: Retention = Retention {
     delivered: Duration::from_secs(60),
@@ -30,14 +32,14 @@ async fn register(writer: &Writer, id: &str, types: &[&str]) {
 }
 
 /// Commits an instance that causes an event.
-async fn commit(writer: &Writer, instance: &str, event_type: &str) -> Uuid {
+async fn commit(writer: &Writer, instance: &str, event_type: &'static str) -> Uuid {
     let id = Uuid::new_v4();
     let mut request = burst(instance, None);
     request.effects = Effects {
         deliveries: vec![DeliveryRow {
             id,
-            event_type: event_type.to_owned(),
-            payload: serde_json::json!({"of": instance}),
+            event_type,
+            payload: format!(r#"{{"of":"{instance}"}}"#),
             ..DeliveryRow::default()
         }],
         ..request.effects
@@ -57,6 +59,7 @@ fn room(claim: SinkClaim, in_flight: &[Uuid]) -> SinkRoom {
         room: 10,
         bytes: 1 << 20,
         in_flight: in_flight.to_vec(),
+        since: None,
     }
 }
 
@@ -69,8 +72,11 @@ async fn due(writer: &Writer, claim: SinkClaim, in_flight: &[Uuid]) -> Option<Ve
 }
 
 async fn mark(writer: &Writer, claim: SinkClaim, outcome: SinkOutcome, id: Uuid, attempt: Attempt) {
+    let of_event = "SELECT instance_id FROM webhook_delivery WHERE id = $1";
+    let row = writer.pool.query_opt(of_event, &[&id]).await.unwrap();
     let marked = [Marked {
         sink: claim.number,
+        instance: row.map_or_else(String::new, |row| row.get("instance_id")),
         id,
         attempt,
     }];
@@ -98,16 +104,21 @@ async fn an_event_is_written_for_the_sinks_that_want_it_and_only_by_a_burst_that
     let mut lost = burst("i1", None);
     lost.effects.deliveries.push(DeliveryRow {
         id: Uuid::new_v4(),
-        event_type: "Elsa.RunTask".to_owned(),
+        event_type: "Elsa.RunTask",
+        payload: "{}".to_owned(),
         ..DeliveryRow::default()
     });
     writer.write(lost).await;
     assert_eq!(fixture.count("SELECT count(*) FROM webhook_delivery").await, 3);
-    let change = SinkChange {
+    let change = WebhookSinkChange {
         event_types: Some(vec!["DeadLetter.Created".to_owned()]),
-        ..SinkChange::default()
+        ..WebhookSinkChange::default()
     };
-    assert!(sink::update(&writer.pool, &tenant(), "all", &change).await.unwrap());
+    assert!(
+        sink::update(&writer.pool, &tenant(), "all", &change, None)
+            .await
+            .unwrap()
+    );
     assert!(sink::delete(&writer.pool, &tenant(), "tasks").await.unwrap());
     commit(&writer, "i3", "Elsa.RunTask").await;
     assert_eq!(fixture.count("SELECT count(*) FROM webhook_delivery").await, 3);
@@ -136,6 +147,8 @@ async fn one_node_has_a_sink_until_it_releases_it_or_is_removed() {
     assert_eq!(due(&two, again, &[]).await, Some(vec![id]));
     mark(&two, again, SinkOutcome::Takes, id, Attempt::Delivered(200)).await;
     assert_eq!(due(&two, again, &[]).await, Some(vec![]));
+    let without_payload = "SELECT count(*) FROM webhook_delivery WHERE state = 1 AND payload IS NULL";
+    assert_eq!(fixture.count(without_payload).await, 1, "nothing sends it again");
     delivery::release(&two.pool, two.incarnation, &[again]).await.unwrap();
     assert_eq!(
         fixture
@@ -186,6 +199,12 @@ async fn a_sink_that_fails_rests_and_what_is_too_old_is_given_up_and_replayed() 
         .await
         .unwrap();
     assert_eq!(replayed, Replayed::Dead(1));
+    assert_eq!(
+        fixture
+            .count("SELECT count(*) FROM webhook_delivery WHERE payload IS NOT NULL")
+            .await,
+        1
+    );
     assert_eq!(
         delivery::replay(&writer.pool, &tenant(), "none", None, 1)
             .await
@@ -249,12 +268,47 @@ async fn a_sink_that_is_gone_gives_up_what_is_pending() {
     assert!(shown[0].disabled_at.is_some() && shown[0].note.as_deref().unwrap().contains("410"));
     let delivered = "SELECT count(*) FROM webhook_delivery WHERE state = 1";
     assert_eq!(fixture.count(delivered).await, 1);
-    let change = SinkChange {
+    let change = WebhookSinkChange {
         paused: Some(false),
-        ..SinkChange::default()
+        ..WebhookSinkChange::default()
     };
-    assert!(sink::update(&writer.pool, &tenant(), "crm", &change).await.unwrap());
+    assert!(
+        sink::update(&writer.pool, &tenant(), "crm", &change, None)
+            .await
+            .unwrap()
+    );
     assert_eq!(sink::list(&writer.pool).await.unwrap().1.len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_a_sink_is_gone_and_a_change_of_it_lock_in_one_order() {
+    let fixture = Fixture::new().await;
+    let writer = Arc::new(fixture.writer().await);
+    register(&writer, "crm", &[]).await;
+    let id = commit(&writer, "i1", "Elsa.RunTask").await;
+    let claim = claimed(&writer).await[0];
+    // The answer has what it locks first, and waits for the sink; the change comes behind it.
+    let gate = fixture.begin("SELECT 1 FROM webhook_sink FOR UPDATE").await;
+    let marking = Arc::clone(&writer);
+    let marks = tokio::spawn(async move {
+        mark(&marking, claim, SinkOutcome::Gone, id, Attempt::Gone).await;
+    });
+    fixture.so_many_wait(1).await;
+    let changing = Arc::clone(&writer);
+    let changes = tokio::spawn(async move {
+        let change = WebhookSinkChange {
+            name: Some(Some("CRM".to_owned())),
+            ..WebhookSinkChange::default()
+        };
+        sink::update(&changing.pool, &tenant(), "crm", &change, None).await
+    });
+    fixture.so_many_wait(2).await;
+    crate::testing::store::execute(&gate, "ROLLBACK").await;
+    marks.await.unwrap();
+    assert!(changes.await.unwrap().unwrap());
+    let shown = sink::show(&writer.pool, &tenant(), Some("crm")).await.unwrap();
+    assert!(shown[0].disabled_at.is_some() && shown[0].name.as_deref() == Some("CRM"));
+    fixture.is_sound().await;
 }
 
 #[tokio::test]
@@ -264,11 +318,15 @@ async fn an_answer_from_a_former_url_disables_nothing_and_another_url_enables() 
     register(&writer, "crm", &[]).await;
     let first = commit(&writer, "i1", "Elsa.RunTask").await;
     let moves = async |url: &str| {
-        let change = SinkChange {
+        let change = WebhookSinkChange {
             url: Some(url.to_owned()),
-            ..SinkChange::default()
+            ..WebhookSinkChange::default()
         };
-        assert!(sink::update(&writer.pool, &tenant(), "crm", &change).await.unwrap());
+        assert!(
+            sink::update(&writer.pool, &tenant(), "crm", &change, None)
+                .await
+                .unwrap()
+        );
     };
     let before = claimed(&writer).await[0];
     moves("http://moved.example/hooks").await;
@@ -282,6 +340,31 @@ async fn an_answer_from_a_former_url_disables_nothing_and_another_url_enables() 
     let shown = sink::show(&writer.pool, &tenant(), Some("crm")).await.unwrap();
     assert!(shown[0].disabled_at.is_none() && shown[0].note.is_none());
     fixture.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_read_does_not_walk_over_what_is_due_before_its_begin() {
+    let fixture = Fixture::new().await;
+    let writer = fixture.writer().await;
+    register(&writer, "crm", &[]).await;
+    let early = commit(&writer, "i1", "Elsa.RunTask").await;
+    fixture
+        .execute("UPDATE webhook_delivery SET due_at = now() - interval '1 hour'")
+        .await;
+    let late = commit(&writer, "i2", "Elsa.RunTask").await;
+    let claim = claimed(&writer).await[0];
+    let read = async |since: Option<TimeDelta>| {
+        let rooms = [SinkRoom {
+            since: since.map(|before| Utc::now() - before),
+            ..room(claim, &[])
+        }];
+        let found = delivery::due(&writer.pool, writer.incarnation, &rooms).await.unwrap();
+        let of_sink = found.sinks[0].deliveries.iter();
+        of_sink.map(|delivery| delivery.id).collect::<Vec<_>>()
+    };
+    assert_eq!(read(Some(TimeDelta::minutes(30))).await, [late]);
+    assert_eq!(read(Some(TimeDelta::minutes(90))).await, [early, late]);
+    assert_eq!(read(None).await, [early, late]);
 }
 
 #[tokio::test]

@@ -69,18 +69,22 @@ pub(crate) struct SinkRoom {
     pub(crate) bytes: i64,
     /// What is being sent.
     pub(crate) in_flight: Vec<Uuid>,
+    /// Nothing else is due before then; `None`: all is read.
+    pub(crate) since: Option<DateTime<Utc>>,
 }
 
 /// A delivery to be sent.
 #[derive(Clone, Debug)]
 pub(crate) struct DueDelivery {
     pub(crate) id: Uuid,
+    pub(crate) instance: String,
     pub(crate) event_type: String,
     /// JSON.
     pub(crate) payload: String,
     /// Attempts before this one.
     pub(crate) attempts: u32,
     pub(crate) created_at: DateTime<Utc>,
+    pub(crate) due_at: DateTime<Utc>,
 }
 
 /// What is due for a sink.
@@ -107,11 +111,12 @@ pub(crate) async fn due(pool: &Pool, incarnation: Incarnation, rooms: &[SinkRoom
     let claims: Vec<SinkClaim> = rooms.iter().map(|room| room.claim).collect();
     let (numbers, claim_nos) = claim_columns(&claims);
     let (room, bytes): (Vec<i32>, Vec<i64>) = rooms.iter().map(|room| (room.room, room.bytes)).unzip();
+    let since: Vec<Option<DateTime<Utc>>> = rooms.iter().map(|room| room.since).collect();
     let flight = rooms
         .iter()
         .flat_map(|room| room.in_flight.iter().map(|id| (room.claim.number.0, *id)));
     let (flight_sinks, flight_ids): (Vec<i32>, Vec<Uuid>) = flight.unzip();
-    let params: [&(dyn ToSql + Sync); 7] = [
+    let params: [&(dyn ToSql + Sync); 8] = [
         &incarnation.0,
         &numbers,
         &claim_nos,
@@ -119,9 +124,10 @@ pub(crate) async fn due(pool: &Pool, incarnation: Incarnation, rooms: &[SinkRoom
         &flight_sinks,
         &flight_ids,
         &bytes,
+        &since,
     ];
     let rows = pool.query(DUE, &params).await?;
-    let at = columns!(rows; number, failures, revision, now, id, event_type, payload, attempts, created_at)?;
+    let at = columns!(rows; number, failures, revision, now, id, instance_id, event_type, payload, attempts, created_at, due_at)?;
     let mut due = DueDeliveries::default();
     for row in &rows {
         let number = SinkNumber(row.get(at.number));
@@ -140,10 +146,12 @@ pub(crate) async fn due(pool: &Pool, incarnation: Incarnation, rooms: &[SinkRoom
         if let Some(sink) = due.sinks.last_mut() {
             sink.deliveries.push(DueDelivery {
                 id,
+                instance: row.get(at.instance_id),
                 event_type: row.get(at.event_type),
                 payload: row.get(at.payload),
                 attempts: u32::try_from(row.get::<_, i32>(at.attempts)).unwrap_or(0),
                 created_at: row.get(at.created_at),
+                due_at: row.get(at.due_at),
             });
         }
     }
@@ -169,6 +177,7 @@ pub(crate) enum Attempt {
 #[derive(Clone, Debug)]
 pub(crate) struct Marked {
     pub(crate) sink: SinkNumber,
+    pub(crate) instance: String,
     pub(crate) id: Uuid,
     pub(crate) attempt: Attempt,
 }
@@ -225,7 +234,7 @@ pub(crate) async fn complete(
     let mut rows = AttemptColumns::default();
     marked.for_each(|marked| rows.add(marked));
     let (delivered, dead) = (micros(kept.delivered), micros(kept.dead));
-    let params: [&(dyn ToSql + Sync); 14] = [
+    let params: [&(dyn ToSql + Sync); 15] = [
         &incarnation.0,
         &numbers,
         &claim_nos,
@@ -233,6 +242,7 @@ pub(crate) async fn complete(
         &pauses,
         &notes,
         &rows.sinks,
+        &rows.instances,
         &rows.ids,
         &rows.states,
         &rows.statuses,
@@ -245,17 +255,18 @@ pub(crate) async fn complete(
 }
 
 #[derive(Default)]
-struct AttemptColumns {
+struct AttemptColumns<'a> {
     sinks: Vec<i32>,
+    instances: Vec<&'a str>,
     ids: Vec<Uuid>,
     states: Vec<i16>,
     statuses: Vec<Option<i16>>,
-    errors: Vec<Option<String>>,
+    errors: Vec<Option<&'a str>>,
     delays: Vec<i64>,
 }
 
-impl AttemptColumns {
-    fn add(&mut self, marked: &Marked) {
+impl<'a> AttemptColumns<'a> {
+    fn add(&mut self, marked: &'a Marked) {
         let status = |status: u16| i16::try_from(status).ok();
         let (state, status, error, delay) = match &marked.attempt {
             Attempt::Delivered(answered) => (DeliveryState::Delivered, status(*answered), None, 0),
@@ -266,17 +277,18 @@ impl AttemptColumns {
             } => (
                 DeliveryState::Pending,
                 answered.and_then(status),
-                Some(error.clone()),
+                Some(error.as_str()),
                 micros(*pause),
             ),
             Attempt::Gone => (
                 DeliveryState::DeadLetter,
                 Some(410),
-                Some("its sink has answered that it is gone".to_owned()),
+                Some("its sink has answered that it is gone"),
                 0,
             ),
         };
         self.sinks.push(marked.sink.0);
+        self.instances.push(&marked.instance);
         self.ids.push(marked.id);
         self.states.push(state.number());
         self.statuses.push(status);

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - A delivery is written by the commit of the burst that causes it, in a statement after the batch and in its transaction, which
-//!   reads the sinks itself: what a node has cached decides only whether there is anything to write.
+//! - A delivery is written by the statement that commits the burst that causes it, which reads the sinks itself: what a node has
+//!   cached decides only whether there is anything to write.
 //! - One node at a time sends to a sink. It claims the sink (`claimed_by`, `claim_no`); the removal of a node releases its sinks.
 //!   A delivery is marked only under that claim, so one that was sent and not marked is sent again, under its id. A claim for each
 //!   delivery would be a third version of its row, with its entries in all indexes, and a row to be released after a crash.

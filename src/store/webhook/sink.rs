@@ -8,7 +8,7 @@ use postgres_types::ToSql;
 use crate::Result;
 use crate::db::{Pool, columns};
 use crate::id::TenantId;
-use crate::webhook::{MOST_SINKS, WebhookSecret, WebhookSink};
+use crate::webhook::{MOST_SINKS, WebhookSecret, WebhookSink, WebhookSinkChange};
 
 const LIST: &str = include_str!("../../../sql/queries/webhook_sink/list.sql");
 const SHOW: &str = include_str!("../../../sql/queries/webhook_sink/show.sql");
@@ -165,23 +165,16 @@ pub(crate) async fn insert(
     })
 }
 
-/// What changes of a sink; `None` stays.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SinkChange {
-    pub(crate) name: Option<Option<String>>,
-    pub(crate) url: Option<String>,
-    pub(crate) event_types: Option<Vec<String>>,
-    pub(crate) definitions: Option<Vec<String>>,
-    pub(crate) retry_for: Option<Duration>,
-    pub(crate) paused: Option<bool>,
-    pub(crate) secret: Option<WebhookSecret>,
-    /// By the settings, which change their own sinks only.
-    pub(crate) is_configured: Option<bool>,
-}
-
-/// Changes a sink; false: there is none, or the settings have it and the change is not theirs.
-pub(crate) async fn update(pool: &Pool, tenant: &TenantId, id: &str, change: &SinkChange) -> Result<bool> {
-    let secret = change.secret.as_ref().map(WebhookSecret::reveal);
+/// Changes a sink; false: there is none, or the settings have it and the change is not theirs. The settings give a secret.
+pub(crate) async fn update(
+    pool: &Pool,
+    tenant: &TenantId,
+    id: &str,
+    change: &WebhookSinkChange,
+    of_settings: Option<&WebhookSecret>,
+) -> Result<bool> {
+    let secret = of_settings.map(WebhookSecret::reveal);
+    let is_configured = of_settings.map(|_| true);
     let retry_for = change.retry_for.map(seconds);
     let name = change.name.clone().flatten();
     let params: [&(dyn ToSql + Sync); 11] = [
@@ -195,7 +188,7 @@ pub(crate) async fn update(pool: &Pool, tenant: &TenantId, id: &str, change: &Si
         &retry_for,
         &change.paused,
         &secret,
-        &change.is_configured,
+        &is_configured,
     ];
     Ok(pool.query_opt(UPDATE, &params).await?.is_some())
 }
@@ -225,7 +218,7 @@ pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, id: &str) -> Result<b
 /// of the settings. One that the settings had before is paused, and left to the API; returns the ids of these.
 pub(crate) async fn configure(pool: &Pool, tenant: &TenantId, sinks: &[WebhookSink]) -> Result<Vec<String>> {
     for sink in sinks {
-        let change = SinkChange {
+        let change = WebhookSinkChange {
             name: Some(sink.name.clone()),
             url: Some(sink.url.clone()),
             event_types: Some(sink.event_types.clone()),
@@ -233,16 +226,15 @@ pub(crate) async fn configure(pool: &Pool, tenant: &TenantId, sinks: &[WebhookSi
             retry_for: Some(sink.retry_for),
             // An operator may have paused it.
             paused: sink.paused.then_some(true),
-            secret: Some(sink.secret.clone()),
-            is_configured: Some(true),
         };
-        if update(pool, tenant, &sink.id, &change).await? {
+        let update = || update(pool, tenant, &sink.id, &change, Some(&sink.secret));
+        if update().await? {
             continue;
         }
         match insert(pool, tenant, sink, true).await? {
             Registered::Made => {}
             // By another node, meanwhile.
-            Registered::Taken => drop(update(pool, tenant, &sink.id, &change).await?),
+            Registered::Taken => drop(update().await?),
             Registered::Full => {
                 let message = format!("there are {MOST_SINKS} webhook sinks already; delete some by the API");
                 return Err(crate::Error::invalid("too-many-sinks", message));

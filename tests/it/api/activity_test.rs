@@ -1,6 +1,5 @@
 //! Tests of single activities: what they answer, and that nothing is kept of them.
 
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::assert_fields;
@@ -99,10 +98,7 @@ async fn what_names_no_activity_is_refused() {
     node.publish("d", line("Line", literal("a"))).await;
     let draft = json!({"model": {}, "publish": false});
     let path = "workflow-definitions/empty";
-    http.send(Method::PUT, path, &[], Some(&draft))
-        .await
-        .unwrap()
-        .expect(200);
+    http.put(path, &draft).await.expect(200);
     let known = json!({"definitionId": "d"});
     for (definition, activity, status, code) in [
         (

@@ -1,6 +1,5 @@
 //! Definitions as Elsa's designer uses them: lists, versions, drafts that run, retracts and deletes.
 
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::Http;
@@ -138,11 +137,7 @@ async fn a_designer_lists_edits_and_reads_definitions() {
     }
     let rootless = json!({"model": {"name": "Rootless"}, "publish": false});
     let path = "workflow-definitions/rootless";
-    let rootless = http
-        .send(Method::PUT, path, &[], Some(&rootless))
-        .await
-        .unwrap()
-        .expect(200);
+    let rootless = http.put(path, &rootless).await.expect(200);
     let rootless = rootless["workflowDefinition"]["id"].as_str().unwrap();
     let answer = http.get(&format!("workflow-definitions/subgraph/{rootless}")).await;
     answer.assert_refused(404, "definition-not-found");

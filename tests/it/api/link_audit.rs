@@ -1,10 +1,13 @@
 //! What the audit has of attempts at resume links, and the lists of both.
 
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::links::Pair;
 use crate::support::node::assert_invariants;
 use crate::support::single_node::waits_for;
+use crate::support::{Http, wait_until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_cannot_be_used_is_refused_before_its_body_and_noted_within_bounds() {
@@ -56,6 +59,60 @@ async fn of_two_links_to_one_bookmark_the_audit_tells_which_came_too_late() {
             assert_eq!(last.as_deref(), Some(if status == 200 { "Accepted" } else { "Ended" }));
         }
     }
+    assert_invariants(&pair.database).await;
+}
+
+/// The head of a POST to a link, whose body is still to come.
+async fn head(http: &Http, path: &str) -> TcpStream {
+    let address = http.address();
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    let fields = "Content-Type: application/json\r\nContent-Length: 2";
+    let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\n{fields}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_use_whose_client_is_gone_keeps_its_place() {
+    /// The places of requests with a link at one node.
+    const PLACES: usize = 16;
+    let pair = Pair::start_with(&["--max-requests", "16"]).await;
+    let id = pair.waiting("w", json!([waits_for("A")])).await;
+    let (link, path) = pair.link(&id, json!({})).await;
+    let mut client = pair.database.connect().await;
+    let locked = client.transaction().await.unwrap();
+    let row = "SELECT 1 FROM mainspring.resume_link FOR UPDATE";
+    locked.execute(row, &[]).await.unwrap();
+    let mut used = head(&pair.one, &path).await;
+    used.write_all(b"{}").await.unwrap();
+    let observer = pair.database.connect().await;
+    let waits = "SELECT count(*) FROM pg_stat_activity
+                 WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%resume_link%'";
+    wait_until("the use to wait for the link", async || {
+        observer.count(waits).await == 1
+    })
+    .await;
+    // The node closes the connection once it has dropped the request.
+    used.shutdown().await.unwrap();
+    assert_eq!(used.read_to_end(&mut Vec::new()).await.unwrap(), 0);
+    let mut others = Vec::new();
+    for _ in 1..PLACES {
+        others.push(head(&pair.one, &path).await);
+    }
+    wait_until("all places to be taken", async || {
+        pair.one.get(&path).await.status == 503
+    })
+    .await;
+    locked.rollback().await.unwrap();
+    drop(others);
+    wait_until("the use to be accepted", async || {
+        pair.attempts(&link)
+            .await
+            .first()
+            .is_some_and(|outcome| outcome == "Accepted")
+    })
+    .await;
+    wait_until("a place to be free", async || pair.one.get(&path).await.status != 503).await;
     assert_invariants(&pair.database).await;
 }
 

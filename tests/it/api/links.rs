@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::node::{Node, assert_invariants};
 use crate::support::single_node::{KEY, literal};
-use crate::support::{Answer, Connection, Http, LONG_TIMEOUT, TestDatabase, assert_fields, poll_until};
+use crate::support::{Answer, Connection, Http, LONG_TIMEOUT, TestDatabase, assert_fields, command, poll_until};
 
 /// A cluster of two nodes that asks for a key.
 pub(super) struct Pair {
@@ -23,6 +23,11 @@ const PUBLIC: &str = "https://flows.example/base";
 
 impl Pair {
     pub(super) async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// With these further settings.
+    pub(super) async fn start_with(more: &[&str]) -> Self {
         let database = TestDatabase::create().await;
         let settings = [
             "--check-in",
@@ -32,7 +37,7 @@ impl Pair {
             "--public-url",
             "https://flows.example/base/",
         ];
-        let settings = [&settings[..], &["--require-https-links"]].concat();
+        let settings = [&settings[..], &["--require-https-links"], more].concat();
         let nodes = ["one", "two"].map(|name| Node::start_with(&database, name, &settings, ""));
         let [one, two] = [0, 1].map(|at: usize| nodes[at].http.clone().unwrap());
         Self {
@@ -451,6 +456,41 @@ async fn keys_rotate_and_a_key_that_is_deleted_ends_its_links() {
     let keys = pair.api.get("cluster/link-keys").await.expect(200);
     assert_eq!(keys["count"], 2);
     assert!(keys["items"][0].get("key").is_none());
+    assert_invariants(&pair.database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_rotates_the_keys_without_a_node() {
+    let pair = Pair::start().await;
+    let run = |arguments: &[&str]| command(&pair.database, &[&["link-keys"], arguments].concat());
+    let (code, printed) = run(&["rotate"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        printed.starts_with("2  made 20") && printed.contains("signs new links"),
+        "{printed}"
+    );
+    assert_eq!(run(&["retire", "1"]).0, Some(1), "the other one is too young");
+    let id = pair.waiting("w", json!([waits_for("A"), waits_for("B")])).await;
+    let (_, path) = pair.link(&id, json!({})).await;
+    let ages = "UPDATE mainspring.token_key SET created_at = created_at - interval '1 hour'";
+    pair.client.run(ages).await;
+    let (code, printed) = run(&["list", "--json"]);
+    let listed: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(
+        (code, &listed["count"], &listed["items"][0]["id"]),
+        (Some(0), &json!(2), &json!(2))
+    );
+    assert_eq!(listed, pair.api.get("cluster/link-keys").await.expect(200));
+    assert_eq!(run(&["retire", "1"]).0, Some(1), "a link of it can be used");
+    let (code, printed) = run(&["retire", "1", "--force"]);
+    assert_eq!(
+        (code, printed.as_str()),
+        (Some(0), "the key 1 verifies no link any more")
+    );
+    assert_eq!(run(&["list"]).1.lines().count(), 1);
+    // No node has read the keys since: the database decides.
+    let late = pair.one.post(&path, &json!({})).await;
+    assert!(late.status == 404 || late.body["code"] == "link-revoked", "{late:?}");
     assert_invariants(&pair.database).await;
 }
 

@@ -270,10 +270,8 @@ async fn a_save_restores_the_originals_with_what_the_author_changed() {
         .await
         .expect(200);
     let put = json!({"model": {"root": of_elsa}, "publish": false});
-    let answer = http
-        .send(reqwest::Method::PUT, "workflow-definitions/put", &[], Some(&put))
-        .await;
-    answer.unwrap().expect(200);
+    let answer = http.put("workflow-definitions/put", &put).await;
+    answer.expect(200);
     http.post(
         "workflow-definitions/import",
         &json!({"definitionId": "import", "root": of_elsa}),

@@ -1,6 +1,5 @@
 //! Definitions that are read-only or belong to the system, and what a save takes of a definition.
 
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::single_node::{SingleNode, literal};
@@ -64,7 +63,7 @@ async fn what_is_readonly_is_changed_by_no_client() {
     refused(&save(http, &model("locked", "b"), false).await);
     refused(&save(http, &model("locked", "b"), true).await);
     let put = json!({"model": model("locked", "b"), "publish": false});
-    refused(&http.send(Method::PUT, own, &[], Some(&put)).await.unwrap());
+    refused(&http.put(own, &put).await);
     refused(&import(http, &model("locked", "b")).await);
     refused(&http.post(&format!("{own}/import"), &model("locked", "b")).await);
     refused(&http.post(&format!("{own}/publish"), &none).await);

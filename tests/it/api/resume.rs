@@ -48,7 +48,7 @@ async fn started(http: &Http, definition: &str) -> String {
 }
 
 async fn put(http: &Http, path: &str, body: &Value) -> Value {
-    http.send(Method::PUT, path, &[], Some(body)).await.unwrap().expect(200)
+    http.put(path, body).await.expect(200)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,7 +96,7 @@ async fn a_definition_put_on_one_node_runs_on_the_other_at_once() {
         (json!({"model": {}, "publish": 1}), "invalid-field"),
         (json!([]), "invalid-definition"),
     ] {
-        let answer = pair.one.send(Method::PUT, path, &[], Some(&body)).await.unwrap();
+        let answer = pair.one.put(path, &body).await;
         answer.assert_refused(400, code);
     }
     assert_invariants(&pair.database).await;

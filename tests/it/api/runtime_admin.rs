@@ -4,20 +4,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::node::{Node, assert_invariants};
-use crate::support::{Answer, Child, Http, TIMEOUT, TestDatabase, assert_contains, assert_fields, wait_until};
+use crate::support::{Answer, Http, TestDatabase, assert_contains, assert_fields, command, wait_until};
 
 const ADMIN: &str = "admin/workflow-runtime";
 
 fn sequence(id: &str, activities: &Value) -> Value {
     json!({"definitionId": id, "root": {"type": "Elsa.Sequence", "id": "root", "activities": activities}})
-}
-
-/// Runs a command of the program; its exit code and what it prints.
-fn command(database: &TestDatabase, arguments: &[&str]) -> (Option<i32>, String) {
-    let url = database.url();
-    let mut child = Child::start(&[arguments, &["--database-url", &url]].concat(), &[]);
-    let code = child.wait(TIMEOUT).code();
-    (code, child.stdout().join("\n"))
 }
 
 async fn dispatched(http: &Http, definition: &str) -> String {

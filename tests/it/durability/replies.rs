@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use mainspring::Engine;
 use mainspring::id::InstanceId;
 use mainspring::runtime::{DeadLetterFilter, LinkUseRequest, LinkUsed, ResumeLinkRequest, ResumeRequest, StartRequest};
+use tokio::sync::oneshot::error::TryRecvError;
 
 use crate::support::engine::{TestEngine, idempotency, start, start_as, waits_for};
 use crate::support::{TIMEOUT, TestDatabase, poll_until};
@@ -172,7 +173,38 @@ async fn link_of(test: &TestEngine, id: &InstanceId) -> String {
 
 async fn use_of(test: &TestEngine, link: &str) -> mainspring::Result<LinkUsed> {
     let genuine = test.engine.verify_link(link).await?;
-    test.engine.use_link(genuine, LinkUseRequest::default()).await
+    test.engine.use_link(genuine, LinkUseRequest::default(), ()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_use_whose_client_is_gone_keeps_what_bounds_it_until_it_is_accepted() {
+    let test = idle().await;
+    waiting(&test, "i").await;
+    let link = link_of(&test, &"i".into()).await;
+    let genuine = test.engine.verify_link(&link).await.unwrap();
+    let mut client = test.database.connect().await;
+    let locked = client.transaction().await.unwrap();
+    let row = "SELECT 1 FROM mainspring.resume_link FOR UPDATE";
+    locked.execute(row, &[]).await.unwrap();
+    let (bound, mut held) = tokio::sync::oneshot::channel::<()>();
+    let engine = test.engine.clone();
+    let using = tokio::spawn(async move { engine.use_link(genuine, LinkUseRequest::default(), bound).await });
+    let observer = test.database.connect().await;
+    let waits = "SELECT count(*) FROM pg_stat_activity
+                 WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%resume_link%'";
+    poll_until(TIMEOUT, "the use to wait for the link", async || {
+        (observer.count(waits).await == 1).then_some(())
+    })
+    .await;
+    using.abort();
+    assert!(using.await.unwrap_err().is_cancelled());
+    assert_eq!(held.try_recv(), Err(TryRecvError::Empty), "the use goes on");
+    locked.rollback().await.unwrap();
+    assert!(held.await.is_err(), "it is dropped");
+    let accepted = "SELECT count(*) FROM mainspring.audit WHERE outcome = 0 /* accepted */";
+    assert_eq!(observer.count(accepted).await, 1);
+    test.engine.shutdown().await;
+    test.assert_clean_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,7 +234,12 @@ async fn a_forged_link_costs_no_statement() {
     }
     // The key is known, so a genuine one is verified without the database, and only its use needs it.
     let genuine = test.engine.verify_link(&link).await.unwrap();
-    assert!(test.engine.use_link(genuine, LinkUseRequest::default()).await.is_err());
+    assert!(
+        test.engine
+            .use_link(genuine, LinkUseRequest::default(), ())
+            .await
+            .is_err()
+    );
     // A key that is unknown is looked for at most once a second: of a thousand texts nearly all cost nothing.
     let (mut asked, began) = (0, Instant::now());
     for number in 0..1_000 {
@@ -222,7 +259,7 @@ async fn a_forged_link_costs_no_statement() {
         ..LinkUseRequest::default()
     };
     assert!(matches!(
-        test.engine.use_link(genuine, accepts).await,
+        test.engine.use_link(genuine, accepts, ()).await,
         Ok(LinkUsed::Accepted(_))
     ));
     test.engine.shutdown().await;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{Received, echo, endpoint, instances, request, responds, serving, workflow};
-use crate::support::single_node::{SingleNode, head};
+use crate::support::single_node::{KEY, SingleNode, head};
 use crate::support::{long, wait_until};
 
 /// Says what has arrived.
@@ -264,6 +264,38 @@ async fn large_bodies_are_in_the_spool_while_they_are_used() {
     node.assert_invariants();
     drop(node);
     std::fs::remove_dir_all(spool).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_without_the_key_leave_room_to_those_with_it() {
+    let node = SingleNode::with_key(&["--spool-mib", "8"]).await;
+    let seen = echo("seen", "seen", &["POST"], "({length: getBody().length})");
+    node.http.publish(&seen).await;
+    // They fill the spool, and never end.
+    let mut begun = Vec::new();
+    for _ in 0..2 {
+        let mut stream = node.connect().await;
+        let length = 4 << 20;
+        let head = format!("POST /workflows/seen HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&vec![b'z'; 3 << 20]).await.unwrap();
+        begun.push(stream);
+    }
+    let sent = || post(&node, "seen").body(vec![b'z'; 3 << 19]);
+    wait_until("no room for others without the key", async || {
+        Received::of(sent()).await.status == 503
+    })
+    .await;
+    let refused = Received::of(sent()).await;
+    refused.assert_refused(503, "spool-full");
+    assert!(
+        refused.text.contains("7 of them of requests without its key"),
+        "{}",
+        refused.text
+    );
+    let keyed = sent().header("Authorization", format!("ApiKey {KEY}"));
+    assert_eq!(Received::of(keyed).await.expect(200)["length"], 3 << 19);
+    drop(begun);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -48,6 +48,39 @@ async fn a_node_that_drains_answers_what_runs_and_refuses_the_rest() {
     test.assert_clean_end().await;
 }
 
+/// No other node serves: clients are told when to come back, as long as something runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_node_refuses_new_requests_until_those_in_flight_have_ended() {
+    let database = TestDatabase::create().await;
+    let gate = Gate::new();
+    let mut node = Node::start_with(&database, "one", &[], &gate.stalls("burst.instance.running"));
+    let http = node.http.clone().unwrap();
+    let runs = [
+        endpoint("in", "runs", &["GET"], json!({})),
+        responds("out", "'ran'", json!({})),
+    ];
+    http.publish(&workflow("runs", &runs)).await;
+    let running = request(&http, Method::GET, "runs?workflowInstanceId=running");
+    let running = tokio::spawn(Received::of(running));
+    gate.reached().await;
+    node.child.signal("TERM");
+    http.readiness_becomes(503).await;
+    for _ in 0..3 {
+        let refused = get(&http, "runs").await;
+        refused.assert_refused(503, "draining");
+        assert_eq!(refused.header("retry-after"), "5");
+        assert_eq!(refused.header("connection"), "close");
+    }
+    let refused = http.post("workflow-definitions/runs/dispatch", &json!({})).await;
+    refused.assert_refused(503, "draining");
+    // What begins nothing is answered.
+    http.get("workflow-definitions").await.expect(200);
+    gate.open();
+    assert_eq!(running.await.unwrap().expect(200), "ran");
+    assert_eq!(node.child.wait(TIMEOUT).code(), Some(0));
+    assert_invariants(&database).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_signal_cuts_off_no_request() {
     let database = TestDatabase::create().await;

@@ -12,7 +12,6 @@ mod open_connections;
 mod outgoing;
 mod outgoing_kill;
 mod parts;
-mod recorder;
 mod repeats;
 mod streaming;
 

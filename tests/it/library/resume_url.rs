@@ -111,7 +111,7 @@ async fn an_activity_sends_links_to_its_bookmarks() {
         let link = test.engine.verify_link(text).await.unwrap();
         let mut request = LinkUseRequest::default();
         request.input.insert("by".to_owned(), json!("Ann"));
-        test.engine.use_link(link, request).await
+        test.engine.use_link(link, request, ()).await
     };
     assert!(matches!(uses(&links[0]).await, Ok(LinkUsed::Resumed(_))));
     // Its bookmark stays, so it can be used once more.

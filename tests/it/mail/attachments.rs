@@ -1,17 +1,9 @@
 //! Attachments: of 10 MB, by content, from other servers by the rules of requests, and within their limit.
 
-use std::convert::Infallible;
-
-use axum::body::Body;
-use axum::http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use serde_json::json;
-use tokio::net::TcpListener;
 
 use super::{attached, incident, mail, on_error, run, script, sends, serving};
+use crate::support::receiver::{Receiver, Reply};
 use crate::support::smtp::{Encryption, SmtpServer};
 
 const TEN_MB: usize = 10_000_000;
@@ -20,35 +12,20 @@ fn large() -> Vec<u8> {
     (0..TEN_MB).map(|n| (n % 251) as u8).collect()
 }
 
-/// A server of one large file, and of nothing else; its URL.
-async fn file_server() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let service = service_fn(|request: Request<Incoming>| async move {
-                let response = match request.uri().path() {
-                    "/large.pdf" => Response::builder()
-                        .header("content-type", "application/pdf")
-                        .body(Body::from(large())),
-                    _ => Response::builder().status(404).body(Body::empty()),
-                };
-                Ok::<_, Infallible>(response.unwrap())
-            });
-            tokio::spawn(async move {
-                let _ = http1::Builder::new()
-                    .serve_connection(TokioIo::new(stream), service)
-                    .await;
-            });
-        }
-    });
-    url
+/// A server of one large file, and of nothing else.
+async fn file_server() -> Receiver {
+    Receiver::answering(|request| match request.path.as_str() {
+        "/large.pdf" => Reply::File("application/pdf", large()),
+        _ => Reply::status(404),
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_megabytes_are_attached_and_more_than_the_limit_is_not() {
     let server = SmtpServer::start(Encryption::None).await;
-    let files = file_server().await;
+    let server_of_files = file_server().await;
+    let files = server_of_files.base();
     let several = format!(
         "['{files}/large.pdf', {{fileName: 'é.txt', contentType: 'text/plain', content: 'aGk='}}, {{total: 3}}]"
     );
@@ -99,7 +76,8 @@ async fn ten_megabytes_are_attached_and_more_than_the_limit_is_not() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_attachment_is_got_by_the_rules_of_requests() {
     let server = SmtpServer::start(Encryption::None).await;
-    let files = file_server().await;
+    let server_of_files = file_server().await;
+    let files = server_of_files.base();
     let missing = format!("{files}/missing?token=hunter2");
     let attaches =
         |url: &str| json!({"attachments": {"typeName": "Object", "expression": {"type": "Literal", "value": url}}});

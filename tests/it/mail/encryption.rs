@@ -103,6 +103,40 @@ async fn a_wrong_password_is_said_and_not_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_in_latin_1_is_read_and_one_without_an_end_is_not() {
+    let certificates = Certificates::make();
+    let settings = ["--smtp-root-certificates", &certificates.path("ca.pem")];
+    let acceptor = acceptor(&certificates);
+    for encryption in [
+        Encryption::None,
+        Encryption::StartTls(acceptor.clone()),
+        Encryption::Implicit(acceptor.clone()),
+    ] {
+        let scheme = match encryption {
+            Encryption::Implicit(_) => "smtps",
+            _ => "smtp",
+        };
+        let is_plain = matches!(encryption, Encryption::None);
+        let server = SmtpServer::start(encryption).await;
+        let url = match is_plain {
+            true => server.plain_url(),
+            false => url(scheme, &server),
+        };
+        let node = serving(&url, &settings, &[sends("mails", mail(json!({})))]).await;
+        server.reply("RCPT", b"550 Empf\xe4nger unbekannt");
+        let (message, code) = incident(&run(&node, "mails").await);
+        assert_eq!(code, "mail-rejected", "{url}: {message}");
+        assert!(message.contains("nger unbekannt"), "{url}: {message}");
+        server.reply_normally();
+        server.reply("MAIL", "2".repeat(200_000));
+        let (message, _) = incident(&run(&node, "mails").await);
+        assert!(message.contains("65536 bytes"), "{url}: {message}");
+        server.reply_normally();
+        assert_eq!(run(&node, "mails").await["subStatus"], "Finished", "{url}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_does_not_encrypt_or_answers_before_it_does_gets_nothing() {
     let certificates = Certificates::make();
     let settings = ["--smtp-root-certificates", &certificates.path("ca.pem")];

@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use crate::support::process::{end, lives};
-use crate::support::{Child, Http, LONG_TIMEOUT, poll_until};
+use crate::support::smtp::{Encryption, SmtpServer};
+use crate::support::{Child, Http, LONG_TIMEOUT, poll_until, wait_until};
 
 /// The processes and addresses of the nodes, as dev prints them.
 fn nodes(dev: &Child) -> Vec<(String, String)> {
@@ -57,6 +58,36 @@ async fn three_nodes_are_three_processes_and_none_outlives_its_dev() {
         assert!(left, "{node}: {log:?}");
     }
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn its_nodes_send_mails_by_the_server_that_it_is_given() {
+    for nodes in ["1", "2"] {
+        let server = SmtpServer::start(Encryption::None).await;
+        let folder = std::env::temp_dir().join(format!("mainspring-dev-{}", uuid::Uuid::new_v4().simple()));
+        let (data, url) = (folder.to_string_lossy().into_owned(), server.plain_url());
+        let sender = "Office <office@example.org>";
+        let settings = [
+            "dev",
+            "--nodes",
+            nodes,
+            "--listen",
+            "127.0.0.1:0",
+            "--mail-from",
+            sender,
+        ];
+        let arguments = [&settings[..], &["--data-dir", &data]].concat();
+        let mut dev = Child::start(&arguments, &[("MAINSPRING_SMTP_URL", &url)]);
+        let base = dev.wait_for_line("ready ", LONG_TIMEOUT);
+        let input = json!({"Item": "A desk", "Approver": "ada@example.org", "Manager": "bob@example.org"});
+        let http = Http::new(&base);
+        http.dispatch("approval-by-mail", &json!({"input": input})).await;
+        wait_until("the mail", async || !server.mails().is_empty()).await;
+        assert_eq!(server.mails()[0].header("From"), sender, "{nodes} nodes");
+        dev.signal("INT");
+        assert_eq!(dev.wait(LONG_TIMEOUT).code(), Some(0), "{}", dev.stderr().join("\n"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }
 
 /// `scripts/start` ends as dev does.

@@ -2,11 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::{PUBLISH, RUN, Studio, drop_activity, line, node, on_canvas, on_flowchart, open_category, select};
+use super::{
+    PUBLISH, RUN, Studio, drop_activity, line, node, node_with, on_canvas, on_flowchart, open_category, select,
+};
+use crate::support::browser::by_text;
+use crate::support::receiver::SECRET;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workflow_is_drawn_configured_and_published() {
-    let node = node(&[]).await;
+    let source = json!({"name": "Shop", "secret": SECRET, "eventTypes": [{"eventType": "order.paid", "displayName": "Order paid"}]});
+    let sources = std::env::temp_dir().join(format!("mainspring-studio-{}.json", uuid::Uuid::new_v4()));
+    std::fs::write(&sources, json!({"sources": [source]}).to_string()).unwrap();
+    let node = node_with(&["--webhooks-file", sources.to_str().unwrap()], &[]).await;
+    std::fs::remove_file(&sources).unwrap();
     let studio = Studio::signed_in(&format!("http://{}", node.address), "editor").await;
     studio.page.wait_for_text("No workflow definitions found").await;
     studio.button("Create workflow").await;
@@ -16,6 +24,10 @@ async fn a_workflow_is_drawn_configured_and_published() {
     let path = studio.page.eval("location.pathname").await;
     let id = path.as_str().unwrap().split('/').rev().nth(1).unwrap().to_owned();
     let latest = format!("workflow-definitions/by-definition-id/{id}?versionOptions=Latest");
+
+    // The events of a source are in the toolbox.
+    open_category(&studio, "Shop").await;
+    studio.page.position(&by_text("[draggable=true]", "Order paid")).await;
 
     // Two activities, the first with a literal, and a connection.
     open_category(&studio, "Console").await;

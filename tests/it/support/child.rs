@@ -6,7 +6,15 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use super::{Http, LONG_TIMEOUT, TIMEOUT, assert_contains, poll_until, wait_until};
+use super::{Http, LONG_TIMEOUT, TIMEOUT, TestDatabase, assert_contains, poll_until, wait_until};
+
+/// Runs a command of the program on a database; its exit code and what it prints.
+pub(crate) fn command(database: &TestDatabase, arguments: &[&str]) -> (Option<i32>, String) {
+    let url = database.url();
+    let mut child = Child::start(&[arguments, &["--database-url", &url]].concat(), &[]);
+    let code = child.wait(TIMEOUT).code();
+    (code, child.stdout().join("\n"))
+}
 
 /// A child process that is killed at the latest when this is dropped, also by a test that fails.
 pub(crate) struct Child {

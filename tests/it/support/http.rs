@@ -103,6 +103,14 @@ impl Http {
         .await;
     }
 
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
+        self.send(Method::PUT, path, &[], Some(body)).await.expect(path)
+    }
+
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Answer {
+        self.send(Method::PATCH, path, &[], Some(body)).await.expect(path)
+    }
+
     pub(crate) async fn delete(&self, path: &str) -> Answer {
         self.send(Method::DELETE, path, &[], None).await.expect(path)
     }

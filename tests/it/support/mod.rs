@@ -36,7 +36,7 @@ pub(crate) mod single_node;
 pub(crate) mod smtp;
 pub(crate) mod three_nodes;
 
-pub(crate) use child::{Child, assert_wrong_server, in_environment};
+pub(crate) use child::{Child, assert_wrong_server, command, in_environment};
 pub(crate) use clock::Clock;
 pub(crate) use database::{Connection, TestDatabase};
 pub(crate) use gate::Gate;

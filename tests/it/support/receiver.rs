@@ -1,6 +1,7 @@
-//! A receiver of webhooks: an HTTP server that records what it receives, and answers as a test sets it.
+//! An HTTP server that records what it receives, as webhooks and requests of workflows, and answers as a test sets it.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -40,9 +41,10 @@ pub(crate) async fn register(http: &Http, id: &str, url: &str, more: Value) -> V
     http.post("webhook-sinks", &sink).await.expect(201)
 }
 
-/// A delivery, as it came.
+/// A request, as it came.
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
+    pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) raw: Vec<u8>,
     pub(crate) body: Value,
@@ -52,6 +54,12 @@ pub(crate) struct Received {
 impl Received {
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers[name].to_str().unwrap()
+    }
+
+    /// All values of a header.
+    pub(crate) fn headers(&self, name: &str) -> Vec<String> {
+        let values = self.headers.get_all(name).iter();
+        values.map(|value| value.to_str().unwrap().to_owned()).collect()
     }
 
     pub(crate) fn id(&self) -> String {
@@ -68,6 +76,8 @@ impl Received {
 pub(crate) enum Reply {
     /// A status with headers.
     Status(u16, Vec<(&'static str, String)>),
+    /// A file of this type.
+    File(&'static str, Vec<u8>),
     /// 200 after a while.
     Slow(Duration),
     /// Nothing, ever.
@@ -89,6 +99,7 @@ type Decide = Box<dyn FnMut(&Received) -> Reply + Send>;
 struct Shared {
     received: Mutex<Vec<Received>>,
     decide: Mutex<Decide>,
+    accepted: AtomicUsize,
 }
 
 /// The receiver. It ends with this value.
@@ -110,6 +121,7 @@ impl Receiver {
         let shared = Arc::new(Shared {
             received: Mutex::default(),
             decide: Mutex::new(Box::new(decide)),
+            accepted: AtomicUsize::new(0),
         });
         let serving = tokio::spawn(accept(listener, Arc::clone(&shared)));
         Self { url, shared, serving }
@@ -117,6 +129,16 @@ impl Receiver {
 
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The URL without a path, and without a slash at its end.
+    pub(crate) fn base(&self) -> &str {
+        self.url.trim_end_matches("/hooks")
+    }
+
+    /// How many connections it has accepted.
+    pub(crate) fn accepted(&self) -> usize {
+        self.shared.accepted.load(SeqCst)
     }
 
     /// From now on it answers differently.
@@ -150,6 +172,7 @@ impl Drop for Receiver {
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
+        shared.accepted.fetch_add(1, SeqCst);
         let shared = Arc::clone(&shared);
         let service = service_fn(move |request: Request<Incoming>| answer(Arc::clone(&shared), request));
         connections.spawn(async move {
@@ -165,6 +188,7 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
     let (parts, body) = request.into_parts();
     let raw = to_bytes(Body::new(body), 16 << 20).await.unwrap().to_vec();
     let received = Received {
+        path: parts.uri.path().to_owned(),
         headers: parts.headers,
         body: serde_json::from_slice(&raw).unwrap_or_default(),
         raw,
@@ -179,6 +203,10 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
                 response = response.header(name, value);
             }
             Ok(response.body(Body::from("noted")).unwrap())
+        }
+        Reply::File(content_type, bytes) => {
+            let response = Response::builder().header("content-type", content_type);
+            Ok(response.body(Body::from(bytes)).unwrap())
         }
         Reply::Slow(time) => {
             tokio::time::sleep(time).await;

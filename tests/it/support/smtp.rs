@@ -81,7 +81,7 @@ struct Shared {
     open: AtomicUsize,
     most_open: AtomicUsize,
     /// Replies to lines that begin so, in place of its own; `cut` closes the connection.
-    replies: Mutex<Vec<(&'static str, &'static str)>>,
+    replies: Mutex<Vec<(&'static str, Vec<u8>)>>,
     /// The file that has the body of the last mail.
     copy: Mutex<Option<PathBuf>>,
 }
@@ -122,8 +122,8 @@ impl SmtpServer {
     }
 
     /// Replies so to each line that begins so, from now on.
-    pub(crate) fn reply(&self, line: &'static str, reply: &'static str) {
-        self.shared.replies.lock().unwrap().push((line, reply));
+    pub(crate) fn reply(&self, line: &'static str, reply: impl Into<Vec<u8>>) {
+        self.shared.replies.lock().unwrap().push((line, reply.into()));
     }
 
     /// Replies as by itself again.
@@ -231,10 +231,10 @@ where
         let replies = shared.replies.lock().unwrap().clone();
         let own = replies.iter().find(|(begin, _)| line.starts_with(begin));
         if let Some((_, reply)) = own {
-            if *reply == CUT {
+            if reply == CUT.as_bytes() {
                 return Ok(false);
             }
-            stream.write_all(format!("{reply}\r\n").as_bytes()).await?;
+            stream.write_all(&[reply, &b"\r\n"[..]].concat()).await?;
             if line == "STARTTLS" {
                 return Ok(true);
             }
@@ -278,8 +278,8 @@ where
                     std::fs::write(file, mail.body()).unwrap();
                 }
                 match replies.iter().find(|(begin, _)| *begin == CONTENT) {
-                    Some((_, reply)) if *reply == CUT => return Ok(false),
-                    Some((_, reply)) => reply,
+                    Some((_, reply)) if reply == CUT.as_bytes() => return Ok(false),
+                    Some((_, reply)) => std::str::from_utf8(reply).unwrap(),
                     None => "250 2.0.0 accepted",
                 }
             }

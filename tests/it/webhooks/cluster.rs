@@ -1,12 +1,13 @@
 //! Sinks that another node has, and those of settings.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use super::{SECRET, register, short, sink};
 use crate::support::node::{Node, assert_invariants};
-use crate::support::receiver::Receiver;
+use crate::support::receiver::{Received, Receiver, Reply};
 use crate::support::{TestDatabase, wait_until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -46,6 +47,34 @@ async fn a_sink_that_one_node_registers_receives_what_another_one_commits() {
     assert_invariants(&database).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_node_was_sending_when_it_died_is_sent_by_another_one() {
+    const EVENTS: usize = 3;
+    let receiver = Receiver::answering(|_| Reply::Hang).await;
+    let database = TestDatabase::create().await;
+    let mut one = Node::start(&database, "one");
+    let first = one.http.clone().unwrap();
+    let ends = json!({"eventTypes": ["WorkflowInstance.Finished"]});
+    register(&first, "crm", receiver.url(), ends).await;
+    first.publish(&short("short")).await;
+    for _ in 0..EVENTS {
+        first.execute("short", &json!({})).await;
+    }
+    let begun: BTreeSet<String> = receiver.wait_for(EVENTS).await.iter().map(Received::id).collect();
+    assert_eq!(begun.len(), EVENTS);
+    let _two = Node::start(&database, "two");
+    let client = database.connect().await;
+    assert_eq!(client.rows("webhook_sink WHERE claimed_by IS NOT NULL").await, 1);
+    receiver.answer(|_| Reply::ok());
+    one.child.kill9();
+    client
+        .wait_for_rows("webhook_delivery WHERE state = 1", EVENTS as i64)
+        .await;
+    let again = receiver.received().split_off(EVENTS);
+    assert_eq!(again.iter().map(Received::id).collect::<BTreeSet<_>>(), begun);
+    assert_invariants(&database).await;
+}
+
 fn file(name: &str, content: &Value) -> PathBuf {
     let path = std::env::temp_dir().join(format!("mainspring-webhooks-{name}-{}.json", uuid::Uuid::new_v4()));
     std::fs::write(&path, content.to_string()).unwrap();
@@ -66,17 +95,13 @@ async fn the_sinks_of_a_file_are_those_of_the_last_start() {
         .await
         .assert_refused(409, "sink-configured");
     let url = json!({"url": "https://other.example"});
-    let changed = http
-        .send(reqwest::Method::PATCH, "webhook-sinks/one", &[], Some(&url))
-        .await;
-    changed.unwrap().assert_refused(409, "sink-configured");
+    let changed = http.patch("webhook-sinks/one", &url).await;
+    changed.assert_refused(409, "sink-configured");
     let rotated = http.post("webhook-sinks/one/rotate-secret", &json!({})).await;
     rotated.assert_refused(409, "sink-configured");
     let pause = json!({"isPaused": true});
-    let paused = http
-        .send(reqwest::Method::PATCH, "webhook-sinks/one", &[], Some(&pause))
-        .await;
-    assert_eq!(paused.unwrap().expect(200)["state"], "paused");
+    let paused = http.patch("webhook-sinks/one", &pause).await;
+    assert_eq!(paused.expect(200)["state"], "paused");
     register(&http, "own", receiver.url(), json!({})).await;
     drop((node, http));
     let second = file("second", &json!({"sinks": [of("one")]}));

@@ -231,11 +231,7 @@ async fn a_paused_sink_receives_later_what_it_missed_and_a_deleted_one_nothing()
         .await
         .assert_refused(404, "sink-not-found");
     let patch = json!({"isPaused": false});
-    node.http
-        .send(reqwest::Method::PATCH, "webhook-sinks/later", &[], Some(&patch))
-        .await
-        .unwrap()
-        .expect(200);
+    node.http.patch("webhook-sinks/later", &patch).await.expect(200);
     assert_eq!(receiver.wait_for(1).await[0].id(), id);
     let client = node.database.connect().await;
     client.wait_for_rows("webhook_delivery WHERE state = 0", 1).await;

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{register, short, sink};
@@ -26,8 +25,8 @@ async fn with_sink(receiver: &Receiver, settings: &[&str], more: Value) -> Singl
 }
 
 async fn change(http: &Http, fields: Value) {
-    let changed = http.send(Method::PATCH, "webhook-sinks/crm", &[], Some(&fields)).await;
-    changed.unwrap().expect(200);
+    let changed = http.patch("webhook-sinks/crm", &fields).await;
+    changed.expect(200);
 }
 
 /// Waits for the dead letters of the sink.
@@ -229,11 +228,7 @@ async fn a_receiver_that_is_away_is_tried_until_it_is_back() {
     // Its URL changes: it is tried at once, under its id.
     let back = Receiver::start().await;
     let fields = json!({"url": back.url()});
-    node.http
-        .send(Method::PATCH, "webhook-sinks/away", &[], Some(&fields))
-        .await
-        .unwrap()
-        .expect(200);
+    node.http.patch("webhook-sinks/away", &fields).await.expect(200);
     assert_eq!(back.wait_for(1).await[0].id(), healthy.received()[0].id());
 }
 

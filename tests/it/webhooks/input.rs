@@ -93,21 +93,10 @@ async fn a_sink_that_cannot_be_used_is_refused() {
         .post("webhook-sinks", &good)
         .await
         .assert_refused(409, "sink-exists");
-    let put = node
-        .http
-        .send(
-            reqwest::Method::PUT,
-            "webhook-sinks/a",
-            &[],
-            Some(&json!({"secret": SECRET})),
-        )
-        .await;
-    put.unwrap().assert_refused(400, "invalid-field");
-    let put = node
-        .http
-        .send(reqwest::Method::PUT, "webhook-sinks/b", &[], Some(&json!({"url": url})))
-        .await;
-    put.unwrap().assert_refused(404, "sink-not-found");
+    let put = node.http.put("webhook-sinks/a", &json!({"secret": SECRET})).await;
+    put.assert_refused(400, "invalid-field");
+    let put = node.http.put("webhook-sinks/b", &json!({"url": url})).await;
+    put.assert_refused(404, "sink-not-found");
     node.http
         .delete("webhook-sinks/b")
         .await
@@ -125,22 +114,16 @@ async fn a_sink_that_cannot_be_used_is_refused() {
         .await
         .assert_refused(404, "sink-not-found");
     let put = json!({"url": "http://127.0.0.1:10/", "eventTypes": ["Elsa.RunTask"]});
-    let changed = node
-        .http
-        .send(reqwest::Method::PUT, "webhook-sinks/a", &[], Some(&put))
-        .await;
-    let changed = changed.unwrap().expect(200);
+    let changed = node.http.put("webhook-sinks/a", &put).await;
+    let changed = changed.expect(200);
     assert_eq!(
         (&changed["url"], &changed["state"]),
         (&json!("http://127.0.0.1:10/"), &json!("active"))
     );
     // Null is no list, so it widens nothing.
     let patch = json!({"eventTypes": null, "name": "A"});
-    let changed = node
-        .http
-        .send(reqwest::Method::PATCH, "webhook-sinks/a", &[], Some(&patch))
-        .await;
-    let changed = changed.unwrap().expect(200);
+    let changed = node.http.patch("webhook-sinks/a", &patch).await;
+    let changed = changed.expect(200);
     assert_eq!(
         (&changed["eventTypes"], &changed["name"], &changed["pending"]),
         (&json!(["Elsa.RunTask"]), &json!("A"), &json!(0))

@@ -108,10 +108,8 @@ async fn an_answer_that_is_lost_stops_no_sink() {
         http.publish(&short("short")).await;
         http.execute("short", &json!({})).await;
         let patch = json!({"isPaused": false});
-        let changed = http
-            .send(reqwest::Method::PATCH, "webhook-sinks/crm", &[], Some(&patch))
-            .await;
-        changed.unwrap().expect(200);
+        let changed = http.patch("webhook-sinks/crm", &patch).await;
+        changed.expect(200);
         receiver.wait_for(1).await;
         let client = database.connect().await;
         client.wait_for_rows("webhook_delivery WHERE state = 1", 1).await;

@@ -58,11 +58,7 @@ async fn a_sink_that_is_down_delays_no_other_however_much_is_queued_for_it() {
     let before = down.count();
     let patch = json!({"isPaused": false});
     let began = Instant::now();
-    node.http
-        .send(reqwest::Method::PATCH, "webhook-sinks/down", &[], Some(&patch))
-        .await
-        .unwrap()
-        .expect(200);
+    node.http.patch("webhook-sinks/down", &patch).await.expect(200);
     client
         .run("UPDATE mainspring.webhook_delivery SET due_at = now() WHERE state = 0")
         .await;

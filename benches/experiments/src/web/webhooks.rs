@@ -11,8 +11,7 @@ use futures_util::{StreamExt, stream};
 use mainspring::Engine;
 use mainspring::definition::WorkflowDefinition;
 use mainspring::internals::{Failure, Target, nearest_rank, print_line};
-use mainspring::runtime::WebhookSinkChange;
-use mainspring::webhook::{WebhookSecret, WebhookSink};
+use mainspring::webhook::{WebhookSecret, WebhookSink, WebhookSinkChange};
 use serde_json::json;
 
 use super::{LocalServer, PAIRS, failed, rate, to_three_digits};

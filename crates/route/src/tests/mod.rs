@@ -1,8 +1,9 @@
-//! Templates, paths and tables: anchors, a table of ASP.NET Core's outcomes, refusals, random texts, tables against a plain search.
+//! Templates, paths and tables: anchors, a table of ASP.NET Core's outcomes, refusals, templates that overlap, random texts, tables against a plain search.
 
 mod anchors;
 mod cases;
 mod methods;
+mod overlap;
 mod random;
 mod refused;
 mod same;

@@ -198,6 +198,34 @@ proptest! {
     }
 
     #[test]
+    fn templates_that_match_a_path_in_common_have_one_outline_and_are_found_to(
+        first in sources(),
+        second in sources(),
+        raws in prop::collection::vec(paths(), 1..30),
+    ) {
+        let (Ok(one), Ok(two)) = (Template::parse(&first), Template::parse(&second)) else { return Ok(()) };
+        let is_match = |raw: &str| {
+            let path = RequestPath::parse(raw).unwrap();
+            one.matches(&path).is_some() && two.matches(&path).is_some()
+        };
+        if one.precedence() != two.precedence() {
+            prop_assert_eq!(one.common_path(&two), None);
+            return Ok(());
+        }
+        let common = one.common_path(&two);
+        if let Some(raw) = &common {
+            prop_assert!(is_match(raw), "{} {} {}", first, second, raw);
+        }
+        for raw in raws.iter().filter(|raw| is_match(raw)) {
+            prop_assert!(common.is_some(), "{} {} {}", first, second, raw);
+            match (one.outline(), two.outline()) {
+                (None, None) => prop_assert_eq!(one.shape(), two.shape()),
+                (one, two) => prop_assert_eq!(one, two, "{} {} {}", first, second, raw),
+            }
+        }
+    }
+
+    #[test]
     fn no_text_panics(text in ".{0,40}", parts in prop::collection::vec(select(&PARTS[..]), 0..25)) {
         for text in [text, parts.concat()] {
             match Template::parse(&text) {

@@ -38,6 +38,8 @@ use crate::store::definition::composition::{ReferenceRow, head};
 use crate::store::definition::{
     self, DefinitionRow, NewDefinition, PublishOutcome, Saved, StartSources, TriggerRow, VersionSelector,
 };
+#[cfg(feature = "http")]
+use crate::store::route::outline_key;
 use crate::{Error, Result, compute};
 
 /// A definition that can be saved as a draft.
@@ -262,12 +264,16 @@ impl Engine {
         let triggers = starts
             .triggers
             .into_iter()
-            .map(|trigger| TriggerRow {
-                pattern_bytes: pattern_bytes(&trigger),
-                activity_id: trigger.activity_id.into(),
-                hash: trigger.hash,
-                name: trigger.activity_type,
-                payload: trigger.payload,
+            .map(|trigger| {
+                let (pattern_bytes, outline) = of_route(&trigger);
+                TriggerRow {
+                    activity_id: trigger.activity_id.into(),
+                    hash: trigger.hash,
+                    name: trigger.activity_type,
+                    payload: trigger.payload,
+                    pattern_bytes,
+                    outline,
+                }
             })
             .collect();
         Ok(Validated {
@@ -277,21 +283,21 @@ impl Engine {
     }
 }
 
-/// What the compiled regular expressions of the route of an endpoint take.
+/// What the compiled regular expressions of the route of an endpoint take, and the key of its outline.
 #[cfg(feature = "http")]
-fn pattern_bytes(trigger: &Trigger) -> i32 {
-    if trigger.activity_type != HTTP_ENDPOINT {
-        return 0;
-    }
-    let route = EndpointRoute::of_options(&trigger.payload);
-    let bytes = route.map_or(0, |route| route.template().pattern_bytes());
-    i32::try_from(bytes).unwrap_or(i32::MAX)
+fn of_route(trigger: &Trigger) -> (i32, Option<Vec<u8>>) {
+    let is_endpoint = trigger.activity_type == HTTP_ENDPOINT;
+    let Some(route) = EndpointRoute::of_options(&trigger.payload).filter(|_| is_endpoint) else {
+        return (0, None);
+    };
+    let bytes = i32::try_from(route.template().pattern_bytes()).unwrap_or(i32::MAX);
+    (bytes, route.outline().map(|outline| outline_key(&outline)))
 }
 
 /// Without endpoints there are no routes.
 #[cfg(not(feature = "http"))]
-fn pattern_bytes(_: &Trigger) -> i32 {
-    0
+fn of_route(_: &Trigger) -> (i32, Option<Vec<u8>>) {
+    (0, None)
 }
 
 fn new_definition(

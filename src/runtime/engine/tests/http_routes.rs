@@ -203,6 +203,45 @@ async fn two_endpoints_of_a_definition_or_of_two_have_different_routes() {
     nodes.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn endpoints_that_match_a_path_in_common_are_not_published() {
+    let nodes = Nodes::start(true).await;
+    let (one, two) = (&nodes.one, &nodes.two);
+    let get = |id: &str, path: &str| trigger(id, path, &["GET"]);
+    let both = [
+        get("a", "orders/{id:int}"),
+        trigger("b", "/Orders/{number:min(1)}/", &["PUT", "GET"]),
+    ];
+    let error = publish(one, "d", &both).await.unwrap_err();
+    assert_eq!(error.code(), "invalid-trigger");
+    for part in ["/orders/1", "{number:min(1)}", "{id:int}", "GET", "ambiguous"] {
+        assert!(error.message().contains(part), "{part}: {}", error.message());
+    }
+    let apart = [
+        get("a", "orders/{id:int}"),
+        get("b", "orders/{id:guid}"),
+        trigger("c", "orders/{number:min(1)}", &["PUT"]),
+    ];
+    publish(one, "d", &apart).await.unwrap();
+    publish(one, "d", &apart).await.unwrap();
+    let error = publish(two, "e", &[get("a", "orders/{x:range(5,9)}")])
+        .await
+        .unwrap_err();
+    assert_eq!(error.code(), "route-taken");
+    for part in ["\"d\" (D)", "orders/{id:int}", "GET", "/orders/5"] {
+        assert!(error.message().contains(part), "{part}: {}", error.message());
+    }
+    publish(two, "e", &[get("a", "orders/{x:alpha}")]).await.unwrap();
+    // What an expression and a constraint have in common is not known before a request has it.
+    publish(two, "f", &[get("a", "orders/{x:regex(^ab$)}")]).await.unwrap();
+    let FoundRoute::Ambiguous(AmbiguousRoutes { candidates, .. }) = find(one, query("GET", "/orders/ab")).await else {
+        panic!("one of two");
+    };
+    let named = ["e", "f"].map(|id| RouteCandidate::Definition(DefinitionId::new(id)));
+    assert_eq!(candidates, named);
+    nodes.end().await;
+}
+
 /// The node that is asked has heard nothing of either.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bookmark_that_another_node_has_committed_is_met() {

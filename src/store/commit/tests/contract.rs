@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::assert_outcome;
 use crate::id::{BookmarkId, ClaimNo, InstanceVersion};
-use crate::store::commit::{Claim, Commit, CommitOutcome, SendMode, StimulusRow, WriterOptions};
+use crate::store::commit::{Claim, Commit, CommitOutcome, DeliveryRow, SendMode, StimulusRow, WriterOptions};
 use crate::store::node::removal::RemovalCause;
 use crate::testing::store::{Fixture, burst, journal, waiting, yielding};
 
@@ -302,4 +302,19 @@ async fn a_yielded_burst_continues_under_a_new_claimed_row(send: SendMode) {
     assert_eq!(writer.commits(request).await.continued, None);
     assert_eq!(fixture.count("SELECT count(*) FROM work").await, 0);
     fixture.is_sound().await;
+}
+
+#[test]
+fn each_row_of_an_event_counts_in_the_weight_of_a_batch() {
+    let of = |sinks: usize| {
+        let mut request = burst("i", None);
+        request.effects.deliveries.push(DeliveryRow::default());
+        request.effects.delivery_sinks = vec![1; sinks];
+        request.size()
+    };
+    assert_eq!(of(100) - of(1), 99 * 256);
+    let mut request = burst("i", None);
+    let before = request.size();
+    request.effects.payload_bytes = 4 << 20;
+    assert_eq!(request.size() - before, 4 << 20);
 }

@@ -67,6 +67,7 @@ fn union(a: StatementShape, b: StatementShape) -> StatementShape {
         family: a.family || b.family,
         nested: a.nested || b.nested,
         retried: a.retried || b.retried,
+        delivering: a.delivering || b.delivering,
     }
 }
 
