@@ -95,6 +95,7 @@ impl InstanceId {
     }
 
     /// The id of the instance that a request starts, where a repeat of the request must start the same one.
+    #[cfg(feature = "http")]
     pub(crate) fn of_request(request: RequestId) -> Self {
         Self::of_hash(&Sha256::digest(format!("request|{request}")))
     }

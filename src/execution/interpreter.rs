@@ -30,7 +30,7 @@ use super::validate;
 use crate::activity::{ActivityKind, ActivityNode, AllPublished, Catalogue, HTTP_ENDPOINT, NodeInput, TriggerStimulus};
 use crate::definition::{Problems, Trigger, ValidationError, WorkflowDefinition};
 use crate::expression::{LANGUAGES, ScriptEngine, ScriptSession};
-use crate::id::{ActivityId, BookmarkId, InstanceId, StimulusHash, VersionId};
+use crate::id::{ActivityId, BookmarkId, InstanceId, VersionId};
 use crate::schedule::Schedule;
 use crate::{Error, Result};
 

@@ -234,7 +234,7 @@ impl Recorder {
     }
 
     /// Copies inputs, outputs and properties of an execution; once per burst, because they may be large.
-    fn copy_values(&mut self, program: &Program, state: &InstanceState, number: u64) {
+    pub(super) fn copy_values(&mut self, program: &Program, state: &InstanceState, number: u64) {
         if let Some(context) = state.contexts.get(&number).filter(|_| self.is_on()) {
             let (inputs, outputs) = (context.inputs.clone(), context.outputs.clone());
             self.set_values(program, state, number, inputs, outputs);
@@ -282,16 +282,21 @@ impl Recorder {
         }
     }
 
-    /// Records that an execution has ended. The caller removes it from the state, but for that of the workflow, so its inputs and
-    /// outputs move.
-    pub(super) fn record_end(
+    /// Records that an execution has ended.
+    pub(super) fn record_end(&mut self, program: &Program, state: &InstanceState, number: u64, payload: Option<Value>) {
+        self.copy_values(program, state, number);
+        self.set_end(number, payload);
+    }
+
+    /// Records the end of an execution that the caller removes from the state next: its inputs and outputs move. That of the
+    /// workflow stays there.
+    pub(super) fn record_removal(
         &mut self,
         program: &Program,
         state: &mut InstanceState,
         number: u64,
         payload: Option<Value>,
     ) {
-        let at = self.began.elapsed();
         match state.contexts.get_mut(&number) {
             Some(context) if context.parent.is_some() => {
                 let (inputs, outputs) = (
@@ -302,6 +307,11 @@ impl Recorder {
             }
             _ => self.copy_values(program, state, number),
         }
+        self.set_end(number, payload);
+    }
+
+    fn set_end(&mut self, number: u64, payload: Option<Value>) {
+        let at = self.began.elapsed();
         if let Some(execution) = self.executions.get_mut(&number) {
             execution.completed = Some(at);
             execution.payload = payload;

@@ -22,5 +22,7 @@ pub(crate) use files::{UploadedFile, UploadedFiles, last_segment};
 pub(crate) use form_body::{FormBody, is_form};
 pub(crate) use holding_body::HoldingBody;
 pub(crate) use idempotency::{idempotency_key, request_fingerprint};
-pub(crate) use server::{Listening, Peer, serve_until};
+pub(crate) use server::Peer;
+#[cfg(feature = "cli")]
+pub(crate) use server::{Listening, serve_until};
 pub use server::{serve, serve_within};

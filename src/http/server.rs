@@ -67,6 +67,7 @@ pub async fn serve_within(
 
 /// What becomes of a listener while the requests in flight end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the program decides"))]
 pub(crate) enum Listening {
     /// It is closed: clients, and the balancers before them, connect to another node.
     Ends,
@@ -96,12 +97,12 @@ pub(crate) async fn serve_until(
                 () = ended => {}
                 never = server.accept(&listener) => match never {},
             }
-            drop(listener);
+            drop((listener, server.waiting.take()));
             // These end with the response that they wait for.
             let mut late = server.close();
             while late.join_next().await.is_some() {}
         } else {
-            drop(listener);
+            drop((listener, server.waiting.take()));
             ended.await;
         }
     };

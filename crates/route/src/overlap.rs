@@ -30,8 +30,8 @@ const VALUES: [&str; 8] = [
 ];
 
 impl Template {
-    /// Templates for which [`Self::common_path`] may have a path have one outline, or one [`Self::shape`]. `None` for a template that
-    /// overlaps only with those of its shape, as it has neither a constraint nor a segment of several parts.
+    /// Templates for which [`Self::common_path`] may have a path have one outline, or one [`Self::shape`]. `None` for a template
+    /// that overlaps only with those of its shape, as it has neither a constraint nor a segment of several parts.
     pub fn outline(&self) -> Option<String> {
         let mut outline = String::new();
         let mut is_constrained = false;

@@ -72,7 +72,7 @@ impl BurstRun<'_> {
             .add_entry(self.program, &mut self.state, number, "Completed", details);
         self.clear_waiting(number);
         self.recorder
-            .record_end(self.program, &mut self.state, number, Some(payload));
+            .record_removal(self.program, &mut self.state, number, Some(payload));
         Some(self.remove_execution(number, outcomes.to_vec(), false))
     }
 
@@ -158,7 +158,8 @@ impl BurstRun<'_> {
                 "Canceled",
                 EntryDetails::default(),
             );
-            self.recorder.record_end(self.program, &mut self.state, number, None);
+            self.recorder
+                .record_removal(self.program, &mut self.state, number, None);
         }
         self.remove_execution(number, Vec::new(), true)
     }
@@ -179,7 +180,8 @@ impl BurstRun<'_> {
         };
         self.recorder
             .add_entry(self.program, &mut self.state, number, "Canceled", details);
-        self.recorder.record_end(self.program, &mut self.state, number, None);
+        self.recorder
+            .record_removal(self.program, &mut self.state, number, None);
         self.state.contexts.remove(&number);
     }
 

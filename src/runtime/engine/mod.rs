@@ -409,6 +409,7 @@ impl Engine {
 
     /// Refuses what would begin something as `draining`, while what was accepted goes on as if the node did not stop:
     /// where no other node serves, clients have to come back. [`Engine::shutdown`] follows.
+    #[cfg(feature = "cli")]
     pub(crate) fn refuse_new(&self) {
         self.inner.refuses.store(true, Ordering::Relaxed);
     }
