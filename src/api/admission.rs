@@ -103,7 +103,9 @@ impl Admission {
 
 /// In the extensions of a request: its place among those in flight, which what goes on without its client holds as well.
 #[derive(Clone, Debug)]
-pub(super) struct Place(Arc<OwnedSemaphorePermit>);
+pub(super) struct Place {
+    _permit: Arc<OwnedSemaphorePermit>,
+}
 
 /// In the extensions of a request that has the key of this server. Routes that need no key answer more to it.
 #[derive(Clone, Copy, Debug)]
@@ -166,7 +168,9 @@ async fn admit_and_run(admission: &Admission, mut request: Request, next: Next) 
         )
         .into_response();
     };
-    let place = Place(Arc::new(permit));
+    let place = Place {
+        _permit: Arc::new(permit),
+    };
     request.extensions_mut().insert(place.clone());
     // A panic is a defect; to the client it must not look like a broken network.
     match AssertUnwindSafe(next.run(request)).catch_unwind().await {
