@@ -103,7 +103,7 @@ impl Admission {
 
 /// In the extensions of a request: its place among those in flight, which what goes on without its client holds as well.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct RequestPlace {
     _permit: Arc<OwnedSemaphorePermit>,
 }
 
@@ -168,7 +168,7 @@ async fn admit_and_run(admission: &Admission, mut request: Request, next: Next) 
         )
         .into_response();
     };
-    let place = Place {
+    let place = RequestPlace {
         _permit: Arc::new(permit),
     };
     request.extensions_mut().insert(place.clone());

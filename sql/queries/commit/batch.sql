@@ -13,13 +13,11 @@
 -- batches are single-claim: each burst consumes one row of work and nothing else is looked up. Both forms are in this file.
 -- coalesce(claimed_by, 0) keeps a plan from walking over all rows that are claimed or due; no incarnation is 0.
 WITH fence_held AS MATERIALIZED (
-    SELECT 1 FROM fence f
-    WHERE f.incarnation = $1 AND f.writer = $2 FOR KEY SHARE
+    SELECT 1 FROM fence f WHERE f.incarnation = $1 AND f.writer = $2 FOR KEY SHARE
 --[waiting
 ), missed AS MATERIALIZED (
     -- The keys that the lock statement before did not get; their requests go to the contended lane.
-    SELECT DISTINCT k.no
-    FROM unnest($8::commit_key[]) k
+    SELECT DISTINCT k.no FROM unnest($8::commit_key[]) k
     WHERE k.key = ANY (string_to_array(nullif(current_setting('mainspring.missed', true), ''), ',')::integer[])
 --]
 ), request AS (
@@ -136,8 +134,7 @@ WITH fence_held AS MATERIALIZED (
 --]
 --[multi
 ), held AS (
-    SELECT h.no, count(*) AS claims
-    FROM (SELECT no FROM work_held
+    SELECT h.no, count(*) AS claims FROM (SELECT no FROM work_held
 --]
 --[timed
           UNION ALL SELECT no FROM timer_held
@@ -146,10 +143,7 @@ WITH fence_held AS MATERIALIZED (
          ) h
     GROUP BY h.no
 ), eligible AS (
-    SELECT r.*
-    FROM request r
-    LEFT JOIN held h ON h.no = r.no
-    WHERE coalesce(h.claims, 0) = r.claims
+    SELECT r.* FROM request r LEFT JOIN held h ON h.no = r.no WHERE coalesce(h.claims, 0) = r.claims
 --]
 --[burned
       AND CASE WHEN r.no IN (SELECT b.no FROM timer_burned b WHERE b.held IS NOT TRUE) THEN false ELSE true END
@@ -221,9 +215,8 @@ WITH fence_held AS MATERIALIZED (
     INSERT INTO instance (tenant_id, id, definition_id, version_id, definition_version, status, sub_status, version,
                           last_burst, correlation_id, name, incident_count, state, finished_at, parent_instance_id)
     SELECT w.tenant_id, w.instance_id, w.definition_id, w.version_id, w.definition_version, w.status, w.sub_status, 1,
-           w.burst, w.correlation_id, w.name, w.incident_count, w.state, CASE WHEN w.status = 1 /* finished */
-               THEN now() END, w.parent_instance_id
-    FROM winner w
+           w.burst, w.correlation_id, w.name, w.incident_count, w.state,
+           CASE WHEN w.status = 1 /* finished */ THEN now() END, w.parent_instance_id FROM winner w
     -- An id that is taken fails the batch, which is split until that request is alone. ON CONFLICT would look each row up,
     -- and write it in two steps.
     WHERE w.expected = 0
@@ -268,8 +261,7 @@ WITH fence_held AS MATERIALIZED (
 ), owed_made AS (
     -- Of bookmarks that end, or change their correlation id, while a fan-out that fits them is on its way to them. The end of an
     -- instance ends its claim.
-    INSERT INTO fan_out_owed (fan_out, number, tenant_id, instance_id, instance_created_at, bookmark_id,
-                              activity_execution_id)
+    INSERT INTO fan_out_owed (fan_out, number, tenant_id, instance_id, instance_created_at, bookmark_id, activity_execution_id)
     SELECT f.id, x.number, x.tenant_id, x.instance_id, (SELECT i.created_at FROM instance i
            WHERE i.id = x.instance_id AND i.tenant_id = x.tenant_id LIMIT 1), x.id, x.activity_execution_id
     FROM (
@@ -533,8 +525,7 @@ WITH fence_held AS MATERIALIZED (
     -- One for each event and each sink that wants it.
     INSERT INTO webhook_delivery (id, sink, tenant_id, instance_id, event_type, payload, expires_at)
     SELECT d.id, s.number, w.tenant_id, w.instance_id, d.event_type, d.payload::json, now() + s.retry_for
-    FROM unnest($19::commit_delivery[]) d
-    JOIN winner w ON w.no = d.no
+    FROM unnest($19::commit_delivery[]) d JOIN winner w ON w.no = d.no
     JOIN webhook_sink s ON s.tenant_id = w.tenant_id AND s.deleted_at IS NULL AND s.disabled_at IS NULL
         AND (s.event_types = '{}' OR d.event_type = ANY (s.event_types))
         AND (s.definitions = '{}' OR w.definition_id = ANY (s.definitions))
@@ -556,8 +547,7 @@ WITH fence_held AS MATERIALIZED (
 --]
 --[multi and continuing
     FROM work_held h WHERE x.ctid = h.place
-      AND CASE WHEN h.id IN (SELECT w.work_id FROM winner w WHERE w.continues AND w.work_id IS NOT NULL)
-          THEN true ELSE false END
+      AND CASE WHEN h.id IN (SELECT w.work_id FROM winner w WHERE w.continues AND w.work_id IS NOT NULL) THEN true ELSE false END
 --]
 --[continuing
       AND (x.kind <> 4 /* continue */ OR x.failures > 0 OR x.crashes > 0)
@@ -580,8 +570,7 @@ SELECT w.no, w.expected + 1 AS version,
        --[multi
        -- The instance held the key of its schedule: a queued occurrence may start now.
        , (w.tenant_id, w.instance_id) IN (SELECT f.tenant_id, f.instance_id FROM activation_freed f
-           WHERE f.strategy = 0 /* schedule */)
-         AS freed
+           WHERE f.strategy = 0 /* schedule */) AS freed
        --]
        --[reports_pending
        -- Whether other work waits for an instance that continues.

@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::page::{self, FormFields};
 use crate::activity::http::decode_pairs;
 use crate::api::Api;
-use crate::api::admission::{Place, ShowsKey};
+use crate::api::admission::{RequestPlace, ShowsKey};
 use crate::api::execute::{Execution, execution_response, status_of};
 use crate::api::fields::Fields;
 use crate::api::openapi::{IdempotencyKey, Started};
@@ -260,7 +260,7 @@ fn may_repeat(request: &Request) -> bool {
 async fn used(api: &Api, request: Request) -> ApiResult {
     let shows_key = request.extensions().get::<ShowsKey>().is_some();
     let client = request.extensions().get::<Peer>().map(|Peer(address)| address.ip());
-    let place = request.extensions().get::<Place>().cloned();
+    let place = request.extensions().get::<RequestPlace>().cloned();
     let (text, _) = text_of(request.uri());
     let link = api.engine.verify_link(text).await?;
     if !may_repeat(&request) {

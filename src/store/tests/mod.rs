@@ -27,6 +27,7 @@ mod moved_starts;
 mod nested;
 mod partitions;
 mod pause;
+mod plan_audit;
 mod plan_links;
 mod plan_routes;
 mod plan_tables;

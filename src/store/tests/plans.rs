@@ -210,29 +210,6 @@ async fn hot_statements_find_their_rows_by_index() {
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
-/// The list of the audit is planned for its parameters.
-#[tokio::test]
-async fn each_filter_of_the_audit_has_its_index() {
-    let fixture = Fixture::new().await;
-    fixture.execute(FILL).await;
-    for (filter, index) in [
-        ("null, null, null", "audit_pkey"),
-        ("null, null, 7", "audit_pkey"),
-        ("'i7', null, null", "audit_instance"),
-        ("'i7', null, 7", "audit_instance"),
-        ("null, gen_random_uuid(), null", "audit_link"),
-    ] {
-        let hot = Hot {
-            name: "audit/list",
-            sql: include_str!("../../../sql/queries/audit/list.sql"),
-            arguments: Box::leak(format!("'', {filter}, 101").into_boxed_str()),
-            scans_off: false,
-        };
-        let plan = explain(&fixture, &hot, "force_custom_plan").await;
-        assert!(plan.contains(&format!("using {index} on audit")), "{filter}\n{plan}");
-    }
-}
-
 /// As after the first migration: a plan that is made now is kept until the server has analyzed the tables, and they may be
 /// full by then. A scan that is not given the first column of its index walks over all of it.
 #[tokio::test]
@@ -489,7 +466,7 @@ fn by_index(sql: &str, indexes: &str) -> String {
 }
 
 /// The plan of the server, on a connection of a node or on another one.
-async fn explain(fixture: &Fixture, hot: &Hot, mode: &str) -> String {
+pub(super) async fn explain(fixture: &Fixture, hot: &Hot, mode: &str) -> String {
     let session = if hot.scans_off {
         let node = fixture.base.of(Incarnation(1), &NodeId::new("test"));
         node.open().await.unwrap()

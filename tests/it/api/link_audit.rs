@@ -107,10 +107,7 @@ async fn a_use_whose_client_is_gone_keeps_its_place() {
     drop(others);
     // The others may be noted later: their bodies are cut.
     wait_until("the use to be accepted", async || {
-        pair.attempts(&link)
-            .await
-            .iter()
-            .any(|outcome| outcome == "Accepted")
+        pair.attempts(&link).await.iter().any(|outcome| outcome == "Accepted")
     })
     .await;
     wait_until("a place to be free", async || pair.one.get(&path).await.status != 503).await;

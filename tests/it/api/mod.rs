@@ -13,6 +13,7 @@ mod instance_list;
 mod instance_variables;
 mod kept_events;
 mod link_audit;
+mod link_keys;
 mod links;
 mod live;
 mod openapi;
