@@ -1,6 +1,6 @@
 -- purpose: list the published endpoints of other definitions whose templates may match a path in common with those of these
 --          outlines
--- caller:  store::route, in the publishing transaction after it has increased the revision: a competing publish was committed
+-- caller:  store::route::overlap, in the publishing transaction after it has increased the revision: a competing publish was committed
 --          before this snapshot, or waits
 -- index:   trigger_outline, definition_published
 -- locks:   none

@@ -109,9 +109,8 @@ struct TlsProxy {
 }
 
 impl TlsProxy {
-    async fn start(certificates: &Certificates) -> Self {
-        // It would speak HTTP/2, which no client uses to ask for a tunnel.
-        let acceptor = acceptor(certificates, &["h2", "http/1.1"]);
+    async fn start(certificates: &Certificates, protocols: &[&str]) -> Self {
+        let acceptor = acceptor(certificates, protocols);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let heads = Arc::<Mutex<Vec<String>>>::default();
@@ -170,7 +169,8 @@ async fn serve_proxied(mut stream: TlsStream<TcpStream>, seen: &Mutex<Vec<String
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_proxy_that_is_reached_by_tls_opens_a_tunnel() {
     let certificates = Certificates::make();
-    let proxy = TlsProxy::start(&certificates).await;
+    // It offers HTTP/2, which no client uses to ask for a tunnel.
+    let proxy = TlsProxy::start(&certificates, &["h2", "http/1.1"]).await;
     let second = server(&certificates, &["h2", "http/1.1"]).await;
     let first = server(&certificates, &["http/1.1"]).await;
     let plain = "http://127.0.0.1:9/x";
@@ -200,8 +200,10 @@ async fn a_proxy_that_is_reached_by_tls_opens_a_tunnel() {
         assert_eq!(proxy.requests(), [tunnel(url)], "{path}");
     }
     // What needs no tunnel is encrypted as far as the proxy.
-    assert_eq!(get(&node.http, "plain").await.expect(200), "proxied");
-    assert_eq!(proxy.requests(), [format!("GET {plain} HTTP/1.1")]);
+    let first_only = TlsProxy::start(&certificates, &["http/1.1"]).await;
+    let other = with(&format!("https://user:secret@{}", first_only.address), &roots).await;
+    assert_eq!(get(&other.http, "plain").await.expect(200), "proxied");
+    assert_eq!(first_only.requests(), [format!("GET {plain} HTTP/1.1")]);
     // A proxy that refuses, or that has a certificate of an unknown authority, is not passed by.
     let refused = with(&format!("https://user:wrong@{address}"), &roots).await;
     assert_eq!(get(&refused.http, "second").await.expect(200), "nothing");
