@@ -64,11 +64,7 @@ const HOT: [Hot; 48] = [
         "4711, array['','']::text[], array['i1','i2']::text[], 100, true, 1000000, 1000, false",
         false
     ),
-    hot!(
-        "instance/load",
-        "array['','']::text[], array['i1','i2']::text[], 1000",
-        false
-    ),
+    hot!("instance/load", "array['']::text[], array['i1']::text[], 1000", false),
     hot!("instance/execution_state", "'', 'i1'", false),
     hot!(
         "commit/batch",

@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::links::Pair;
+use super::links::{Pair, waits_for};
 use crate::support::node::assert_invariants;
-use crate::support::single_node::waits_for;
 use crate::support::{LONG_TIMEOUT, command, poll_until};
 
 #[tokio::test(flavor = "multi_thread")]

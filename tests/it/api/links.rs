@@ -88,7 +88,7 @@ fn path_of(url: &str) -> String {
     url.strip_prefix(PUBLIC).unwrap_or_else(|| panic!("{url}")).to_owned()
 }
 
-fn waits_for(event: &str) -> Value {
+pub(super) fn waits_for(event: &str) -> Value {
     json!({"type": "Elsa.Event", "id": format!("on-{event}"), "eventName": literal(event)})
 }
 
