@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::sandbox::alone;
 use crate::expression::ScriptErrorKind::{Memory, Syntax, Thrown, Timeout};
 use crate::expression::{ScriptEngine, ScriptOptions, ScriptScope};
 
@@ -116,8 +117,14 @@ const HOSTILE: &[&str] = &[
     "new RegExp('(?:a{0,9999}){0,9999}b').test('a'.repeat(1e5)); for (;;);",
 ];
 
+#[test]
+fn no_script_holds_its_thread() {
+    alone("long_values::no_script_holds_its_thread_alone");
+}
+
 #[tokio::test]
-async fn no_script_holds_its_thread() {
+#[ignore = "run by the test above, in a process of its own"]
+async fn no_script_holds_its_thread_alone() {
     assert_no_script_holds_its_thread(VALUES, HOSTILE).await;
 }
 

@@ -137,12 +137,12 @@ const SCRIPTS: &[(&str, &str, &[ScriptErrorKind])] = &[
     ("U+0000 as outcome", "setOutcome('\\0')", &[InvalidText]),
 ];
 
-/// Runs an ignored test in a process of its own, as it measures the memory of the whole process.
-fn alone(test: &str) {
+/// Runs an ignored test in a process of its own, as it measures the memory of the whole process, or may end it.
+pub(super) fn alone(test: &str) {
     let child = std::process::Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            &format!("expression::javascript::tests::sandbox::{test}"),
+            &format!("expression::javascript::tests::{test}"),
             "--ignored",
             "--nocapture",
         ])
@@ -158,7 +158,7 @@ fn alone(test: &str) {
 
 #[test]
 fn every_untrusted_script_is_stopped() {
-    alone("every_untrusted_script_is_stopped_alone");
+    alone("sandbox::every_untrusted_script_is_stopped_alone");
 }
 
 #[tokio::test]
@@ -193,7 +193,7 @@ async fn every_untrusted_script_is_stopped_alone() {
 
 #[test]
 fn memory_is_bounded() {
-    alone("memory_is_bounded_alone");
+    alone("sandbox::memory_is_bounded_alone");
 }
 
 /// With enough time, the memory limit stops them.
@@ -321,7 +321,7 @@ async fn a_full_queue_makes_callers_wait() {
 
 #[test]
 fn a_thousand_sessions_leave_no_memory_behind() {
-    alone("a_thousand_sessions_alone_leave_no_memory_behind");
+    alone("sandbox::a_thousand_sessions_alone_leave_no_memory_behind");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 //! and so does its thread. And what may end the process: deep nesting, and the heap limit wherever it is met.
 
 use super::long_values::{LIMIT, VALUES, assert_no_script_holds_its_thread, whole};
+use super::sandbox::alone;
 use crate::expression::ScriptErrorKind::{Memory, Syntax, Thrown, Timeout};
 use crate::expression::{ScriptEngine, ScriptOptions, ScriptScope};
 
@@ -122,8 +123,14 @@ pub(super) fn all() -> impl Iterator<Item = String> {
     rows.chain(NESTED.iter().chain(OUT_OF_MEMORY).map(|script| (*script).to_owned()))
 }
 
+#[test]
+fn no_row_of_operations_holds_its_thread() {
+    alone("straight_line::no_row_of_operations_holds_its_thread_alone");
+}
+
 #[tokio::test]
-async fn no_row_of_operations_holds_its_thread() {
+#[ignore = "run by the test above, in a process of its own"]
+async fn no_row_of_operations_holds_its_thread_alone() {
     assert_no_script_holds_its_thread(&format!("{VALUES}{ROWS}"), HOSTILE).await;
 }
 
