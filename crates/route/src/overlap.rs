@@ -94,7 +94,8 @@ fn samples(one: &Segment, two: &Segment) -> Vec<String> {
     };
     let lengths = constraints().flat_map(Constraint::length_bounds);
     let mut lengths: Vec<usize> = lengths.filter_map(|length| usize::try_from(length).ok()).collect();
-    lengths.push(1);
+    // That of a word, and that of the shortest name of a file.
+    lengths.extend([1, 2]);
     lengths.retain(|length| (1..=LONGEST_PATH).contains(length));
     lengths.sort_unstable();
     lengths.dedup();
