@@ -40,7 +40,7 @@ pub(crate) use last_answer::LastAnswer;
 pub(crate) use notifier::{Notifier, NotifierTask};
 #[cfg(feature = "cli")]
 pub(crate) use password::{readers, with_file};
-pub(crate) use pool::{Exclusive, Pool};
+pub(crate) use pool::{Companion, Exclusive, Pool};
 pub(crate) use read_pool::{ReadPool, bounded_list};
 pub(crate) use row::{ResultRows, column, column_near, columns, find_column};
 pub(crate) use schema::SchemaName;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, QueueMode, RecyclingMethod, Runtime};
 use postgres_types::{ToSql, Type};
-use tokio_postgres::Row;
+use tokio_postgres::{Row, Statement};
 
 use super::{ANSWER_TIMEOUT, CONNECT_TIMEOUT, Connector, within};
 use crate::{Error, Result};
@@ -69,11 +69,28 @@ impl Connect for PoolConnect {
     }
 }
 
+/// A statement that is written in the transaction of a change, such as an entry of the audit.
+pub(crate) trait Companion: Send + Sync {
+    /// Its text, a constant.
+    fn sql(&self) -> &'static str;
+    /// Its parameters.
+    fn params(&self) -> Vec<&(dyn ToSql + Sync)>;
+    /// Whether a transaction has written it: of several one does.
+    fn is_written(&self) -> bool;
+    /// The transaction that has written it is committed.
+    fn written(&self);
+}
+
+/// Begins the transaction of a change with a companion: its end follows at once, or the connection is lost.
+const BEGIN_CHANGE: &str = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '1s'";
+
 /// Connections for statements that stand alone. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Pool {
     pool: Arc<deadpool_postgres::Pool>,
     bounds: PoolBounds,
+    /// Is written beside changes.
+    companion: Option<Arc<dyn Companion>>,
 }
 
 impl Pool {
@@ -99,7 +116,19 @@ impl Pool {
             .build()
             .map_err(|error| Error::internal("the connection pool cannot be built").caused_by(error))?;
         let pool = Arc::new(pool);
-        Ok(Self { pool, bounds })
+        Ok(Self {
+            pool,
+            bounds,
+            companion: None,
+        })
+    }
+
+    /// The same connections, for a change that has a companion in its transaction.
+    pub(crate) fn beside(&self, companion: Arc<dyn Companion>) -> Self {
+        Self {
+            companion: Some(companion),
+            ..self.clone()
+        }
     }
 
     /// Whether it has no more than one connection.
@@ -109,7 +138,10 @@ impl Pool {
 
     /// A connection for what needs more than one statement.
     pub(crate) async fn exclusive(&self) -> Result<Exclusive> {
-        Ok(Exclusive(Some(self.client().await?)))
+        Ok(Exclusive {
+            client: Some(self.client().await?),
+            companion: self.companion.clone(),
+        })
     }
 
     async fn client(&self) -> Result<Object> {
@@ -159,7 +191,7 @@ impl Pool {
             rows
         })
         .await;
-        match connection.0.take() {
+        match connection.client.take() {
             Some(client) => self.settle(client, answer, began.elapsed()),
             None => answer,
         }
@@ -182,6 +214,48 @@ impl Pool {
             Some(slow) if error.has_timed_out() => Err(slow().caused_by(error)),
             _ => Err(error),
         }
+    }
+
+    /// Runs one statement that may change something, with the companion of this pool in the same transaction if its rows say
+    /// that it has. Without a companion it is [`Pool::query`]. If the future is dropped, all of it has happened or nothing.
+    pub(crate) async fn change(
+        &self,
+        sql: &'static str,
+        params: &[&(dyn ToSql + Sync)],
+        is_change: fn(&[Row]) -> bool,
+    ) -> Result<Vec<Row>> {
+        if self.companion.is_none() {
+            return self.query(sql, params).await;
+        }
+        let connection = self.exclusive().await?;
+        let answer = within(self.bounds.answer, async {
+            let statement = Box::pin(connection.client()?.prepare_cached(sql)).await?;
+            connection.change(&statement, params, is_change).await
+        })
+        .await?;
+        connection.give_back();
+        answer
+    }
+
+    /// The first row of [`Pool::change`].
+    pub(crate) async fn change_opt(
+        &self,
+        sql: &'static str,
+        params: &[&(dyn ToSql + Sync)],
+        is_change: fn(&[Row]) -> bool,
+    ) -> Result<Option<Row>> {
+        Ok(self.change(sql, params, is_change).await?.into_iter().next())
+    }
+
+    /// The same of a statement that always gives a row.
+    pub(crate) async fn change_one(
+        &self,
+        sql: &'static str,
+        params: &[&(dyn ToSql + Sync)],
+        is_change: fn(&[Row]) -> bool,
+    ) -> Result<Row> {
+        let row = self.change_opt(sql, params, is_change).await?;
+        row.ok_or_else(|| Error::internal("a statement returned no row where one was expected"))
     }
 
     /// Runs one statement of which at most one row is wanted.
@@ -209,25 +283,77 @@ fn discard(client: Object) {
 
 /// A pooled connection for more than one statement. Dropped anywhere in between (an error, a future that is not polled
 /// any more) it closes, and its transaction with it; only [`Exclusive::give_back`] returns it to the pool.
-pub(crate) struct Exclusive(Option<Object>);
+pub(crate) struct Exclusive {
+    client: Option<Object>,
+    companion: Option<Arc<dyn Companion>>,
+}
 
 impl Exclusive {
     /// Returns it, once nothing is open on it.
     pub(crate) fn give_back(mut self) {
-        drop(self.0.take());
+        drop(self.client.take());
     }
 
     /// The connection.
     pub(crate) fn client(&self) -> Result<&Object> {
-        self.0
+        self.client
             .as_ref()
             .ok_or_else(|| Error::internal("a connection was used after it was returned"))
+    }
+
+    /// What is to be written beside the change of its transaction.
+    pub(crate) fn companion(&self) -> Option<&Arc<dyn Companion>> {
+        self.companion.as_ref().filter(|companion| !companion.is_written())
+    }
+
+    /// Executes a statement in a transaction of its own, with the companion if the rows say that something has changed. The inner
+    /// error is that of the statement, after which the connection is as before.
+    pub(crate) async fn change(
+        &self,
+        statement: &Statement,
+        params: &[&(dyn ToSql + Sync)],
+        is_change: fn(&[Row]) -> bool,
+    ) -> Result<Result<Vec<Row>>> {
+        let client = self.client()?;
+        // One round trip: `join!` polls in this order, so the statements are sent in this order.
+        let (begun, changed) = futures_util::join!(client.batch_execute(BEGIN_CHANGE), client.query(statement, params));
+        begun?;
+        let rows = match changed {
+            Ok(rows) => rows,
+            Err(error) if error.is_closed() => return Err(error.into()),
+            Err(error) => {
+                client.batch_execute("ROLLBACK").await?;
+                return Ok(Err(error.into()));
+            }
+        };
+        if is_change(&rows) {
+            self.commit().await?;
+        } else {
+            client.batch_execute("COMMIT").await?;
+        }
+        Ok(Ok(rows))
+    }
+
+    /// Commits the change of the transaction that is open, with its companion.
+    pub(crate) async fn commit(&self) -> Result<()> {
+        let client = self.client()?;
+        let Some(companion) = self.companion() else {
+            return Ok(client.batch_execute("COMMIT").await?);
+        };
+        let statement = client.prepare_cached(companion.sql()).await?;
+        let params = companion.params();
+        // One round trip; where the first fails, the second rolls back.
+        let (noted, committed) = futures_util::join!(client.query(&statement, &params), client.batch_execute("COMMIT"));
+        noted?;
+        committed?;
+        companion.written();
+        Ok(())
     }
 }
 
 impl Drop for Exclusive {
     fn drop(&mut self) {
-        if let Some(client) = self.0.take() {
+        if let Some(client) = self.client.take() {
             discard(client);
         }
     }
