@@ -40,12 +40,18 @@
 --   webhook_delivery   one event for one sink: to be sent, delivered, or given up
 -- Activation
 --   activation         the activation keys that starts and running instances hold
+-- Identity
+--   identity_user      who may sign in, with the ids of their roles and the hash of their password
+--   identity_role      named sets of permissions
+--   identity_application  programs with an API key, of which the hash is kept
+--   identity_session   one sign-in of a user: which refresh token is good for it
+--   login_attempt      how often sign-ins have failed, by name and by client
 -- Secrets
 --   token_key          the keys that sign resume links and tokens
 --   channel_secret     keys the names of notification channels
 -- Links
 --   resume_link        what people and systems resume bookmarks and trigger events by, without a key
---   audit              each attempt at a resume link
+--   audit              each request that changes something, login and attempt at a resume link
 --
 -- Rules
 --   All objects are in one schema, which search_path names.
@@ -90,6 +96,8 @@ CREATE UNLOGGED TABLE node (
     -- What carries its cache notifications and its wake notifications; empty: likewise.
     signal_domain text NOT NULL DEFAULT '',
     wake_domain text NOT NULL DEFAULT '',
+    -- Digests of the settings that decide who may do what, each as name=digest; null until the node has recorded them.
+    identity_settings text[],
     -- The term of the leader that fires schedules, where one is elected; null: not the leader.
     scheduler_term bigint
 ) WITH (fillfactor = 50);
@@ -315,7 +323,11 @@ CREATE TABLE revision (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     revision bigint NOT NULL,
     -- The same of webhook_sink: grows with each change of what a sink wants, and of where and how it is sent to.
-    webhooks bigint NOT NULL DEFAULT 0
+    webhooks bigint NOT NULL DEFAULT 0,
+    -- The same of users, roles and applications, and of sessions that were ended: what nodes remember of callers is good for one.
+    identity bigint NOT NULL DEFAULT 0,
+    -- There ever was a user or an application.
+    has_callers boolean NOT NULL DEFAULT false
 );
 INSERT INTO revision (revision) VALUES (0);
 
@@ -1127,6 +1139,18 @@ BEGIN
 END $$;
 CREATE TRIGGER dead_letter_delivery AFTER INSERT ON dead_letter FOR EACH ROW EXECUTE FUNCTION deliver_dead_letter();
 
+-- Where a request comes from, as the audit has it.
+CREATE TYPE audit_origin AS (
+    client_address text,
+    caller_kind text COLLATE "C",
+    caller_id text COLLATE "C",
+    caller_name text,
+    caller_issuer text,
+    method text COLLATE "C",
+    route text COLLATE "C",
+    target text
+);
+
 -- Argument of start/accept.sql: a start to be accepted.
 CREATE TYPE start_request AS (
     no integer,
@@ -1148,7 +1172,9 @@ CREATE TYPE start_request AS (
     trigger_activity_id text COLLATE "C",
     trigger_hash bytea,
     -- That of its publish: another one may have other options, such as `authorize`.
-    trigger_revision bigint
+    trigger_revision bigint,
+    -- The request that the audit notes with it; null without one.
+    origin audit_origin
 );
 
 -- Deletes the idempotency key that the calling statement has just written, for a start that lost its activation key
@@ -1576,10 +1602,96 @@ BEGIN
 END $$;
 
 -- ===================================================================================================================
+-- Identity
+-- ===================================================================================================================
+
+-- Each transaction that changes users, roles or applications, or ends sessions, locks `revision` first: so no two of them both
+-- remove the last administrator but one, and what a caller may give away is read once.
+
+CREATE TABLE identity_user (
+    id text COLLATE "C" PRIMARY KEY,
+    tenant_id text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    -- The ids of roles of its tenant.
+    roles text[] NOT NULL,
+    -- argon2id, as a PHC string: it has its parameters and its salt. No query for clients reads it.
+    password_hash text NOT NULL,
+    disabled_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now()
+);
+-- Of the whole cluster: a login names no tenant.
+CREATE UNIQUE INDEX identity_user_name ON identity_user (lower(name));
+
+CREATE TABLE identity_role (
+    id text COLLATE "C" NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
+    name text NOT NULL,
+    permissions text[] NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (id, tenant_id)
+);
+INSERT INTO identity_role (id, tenant_id, name, permissions) VALUES
+    ('admin', '', 'Administrator', ARRAY['*']),
+    ('author', '', 'Author', ARRAY['read:*', 'write:workflow-definitions', 'publish:workflow-definitions',
+        'retract:workflow-definitions', 'delete:workflow-definitions', 'exec:workflow-definitions', 'exec:tests']),
+    ('operator', '', 'Operator', ARRAY['read:*', 'exec:workflow-definitions', 'write:workflow-instances',
+        'cancel:workflow-instances', 'delete:workflow-instances', 'run:alterations', 'trigger:event', 'tasks:complete',
+        'delete:bookmark-queue:dead-letters', 'replay:bookmark-queue:dead-letters', 'write:schedules', 'write:resume-links',
+        'write:webhooks', 'write:cluster', 'ManageWorkflowRuntime']),
+    ('reader', '', 'Reader', ARRAY['read:*']);
+
+-- A key is random, so its plain hash tells nothing of it.
+CREATE TABLE identity_application (
+    id text COLLATE "C" PRIMARY KEY,
+    tenant_id text COLLATE "C" NOT NULL,
+    name text NOT NULL,
+    -- The ids of roles of its tenant.
+    roles text[] NOT NULL,
+    -- What the key begins with, by which people tell keys apart.
+    client_id text COLLATE "C" NOT NULL,
+    -- SHA-256 of the whole key.
+    key_hash bytea NOT NULL UNIQUE,
+    -- Null: never.
+    expires_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE UNIQUE INDEX identity_application_name ON identity_application (lower(name), tenant_id);
+
+-- A family of tokens: each use of its refresh token makes another one the good one. One that is ended has no row.
+CREATE TABLE identity_session (
+    id uuid PRIMARY KEY,
+    tenant_id text COLLATE "C" NOT NULL,
+    user_id text COLLATE "C" NOT NULL,
+    -- The refresh token that is good, and the one before, which gets the same answer for a while.
+    current uuid NOT NULL,
+    previous uuid,
+    -- When the current one was issued, and the number of the key that signed it.
+    issued_at timestamptz NOT NULL,
+    signed_by integer NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    expires_at timestamptz NOT NULL
+) WITH (fillfactor = 90);
+CREATE INDEX identity_session_user ON identity_session (user_id);
+CREATE INDEX identity_session_expiry ON identity_session (expires_at);
+
+-- Unlogged: a flood costs no WAL, and after a crash of the server the counts begin again.
+CREATE UNLOGGED TABLE login_attempt (
+    -- A hash of a name, of a client's address, or of both: what was typed as a name may be a password.
+    key bytea PRIMARY KEY,
+    failures integer NOT NULL,
+    -- The count begins again then.
+    until timestamptz NOT NULL
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX login_attempt_until ON login_attempt (until);
+
+-- ===================================================================================================================
 -- Secrets
 -- ===================================================================================================================
 
--- The newest one signs, and each of them verifies. Each is made from two random UUIDs (244 random bits).
+-- The newest one signs links and tokens of users, and each of them verifies. Each is made from two random UUIDs (244 random bits).
 CREATE TABLE token_key (
     id integer PRIMARY KEY CHECK (id > 0),
     key bytea NOT NULL,
@@ -1637,17 +1749,31 @@ CREATE TABLE audit (
     tenant_id text COLLATE "C" NOT NULL,
     -- clock_timestamp(): an attempt that waited for another one comes after it.
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    -- 0 resume link
+    -- 0 resume link, 1 request, 2 login
     action smallint NOT NULL,
-    -- 0 accepted, 1 used, 2 expired, 3 revoked, 4 ended, 5 unknown, 6 refused, 7 repeated
+    -- 0 accepted, 1 used, 2 expired, 3 revoked, 4 ended, 5 unknown, 6 refused, 7 repeated, 8 failed
     outcome smallint NOT NULL,
+    -- Why it was not accepted: the code of the error.
+    code text COLLATE "C",
     client_address text,
     instance_id text COLLATE "C",
-    link_id uuid
+    link_id uuid,
+    -- Of a request and of a login: anonymous, api-key, application, user or external.
+    caller_kind text COLLATE "C",
+    -- Of a user, an application or a token; null of the others.
+    caller_id text COLLATE "C",
+    -- For readers, as it was then; of a login the name that was tried.
+    caller_name text,
+    caller_issuer text,
+    -- Of a request: the template of its path, and the values in it.
+    method text COLLATE "C",
+    route text COLLATE "C",
+    target text
 );
+-- Purged in the order of their ids, which is nearly that of their times: no index on `at` is written with each start.
 CREATE INDEX audit_instance ON audit (instance_id, id) WHERE instance_id IS NOT NULL;
 CREATE INDEX audit_link ON audit (link_id, id) WHERE link_id IS NOT NULL;
-CREATE INDEX audit_time ON audit (at);
+CREATE INDEX audit_caller ON audit (caller_id, id) WHERE caller_id IS NOT NULL;
 
 -- Why a resume link that was signed with this key cannot be used now; null if it can. The pages of links and their uses have one
 -- answer.

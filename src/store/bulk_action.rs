@@ -94,7 +94,8 @@ struct Found {
 
 /// Accepts a bulk action. If the future is dropped, it may or may not be accepted.
 pub(crate) async fn accept(pool: &Pool, tenant: &TenantId, id: &str, deletes: bool, filter: &Value) -> Result<()> {
-    pool.query(ACCEPT, &[&tenant.as_str(), &id, &deletes, filter]).await?;
+    pool.change(ACCEPT, &[&tenant.as_str(), &id, &deletes, filter], |_| true)
+        .await?;
     Ok(())
 }
 

@@ -133,6 +133,9 @@ codes! {
     /// `audit.action`: what was done, or tried.
     AuditAction {
         ResumeLink = 0 "resume link",
+        /// A request that changes something.
+        Request = 1 "request",
+        Login = 2 "login",
     }
 
     /// `audit.outcome`, and why a resume link cannot be used.
@@ -151,6 +154,8 @@ codes! {
         Refused = 6 "refused",
         /// A repetition under the idempotency key of an attempt that was accepted.
         Repeated = 7 "repeated",
+        /// It could not be served, or its outcome is unknown.
+        Failed = 8 "failed",
     }
 
     /// `http_answer.outcome`: how a request has ended.

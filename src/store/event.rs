@@ -198,9 +198,14 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
         };
         let lock = client.prepare_cached(LOCK).await?;
         let publish = client.prepare_cached(scope.pick(&PUBLISHES)).await?;
+        let companion = connection.companion();
+        let note = match companion {
+            Some(companion) => Some((client.prepare_cached(companion.sql()).await?, companion.params())),
+            None => None,
+        };
         let lock_params: [&(dyn ToSql + Sync); 3] = [&lock_class, &keys, &modes];
         // One round trip: `join!` polls in this order, so the statements are sent in this order.
-        let (begun, locked, spent, published, committed) = futures_util::join!(
+        let (begun, locked, spent, published, noted, committed) = futures_util::join!(
             client.batch_execute(if is_answered { BEGIN_ANSWERED } else { BEGIN }),
             client.query(&lock, &lock_params),
             async {
@@ -210,6 +215,12 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
                 }
             },
             client.query(&publish, &params),
+            async {
+                match &note {
+                    Some((statement, params)) => client.query(statement, params).await.map(drop),
+                    None => Ok(()),
+                }
+            },
             async {
                 if is_answered {
                     Ok(())
@@ -222,6 +233,7 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
         locked?;
         spent?;
         let rows = published?;
+        noted?;
         committed?;
         if is_answered {
             let row = rows.first();
@@ -230,6 +242,12 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
             let is_new = event.link.is_none() || row.is_some_and(|row| count(row, "accepted") > 0);
             let end = if has_no_room || !is_new { "ROLLBACK" } else { "COMMIT" };
             client.batch_execute(end).await?;
+            if end == "ROLLBACK" {
+                return Ok(rows);
+            }
+        }
+        if let Some(companion) = companion {
+            companion.written();
         }
         Ok::<_, tokio_postgres::Error>(rows)
     })

@@ -65,7 +65,11 @@ pub(crate) async fn create(pool: &Pool, tenant: &TenantId, link: &NewLink) -> Re
         &link.signed_by,
         &MOST_MADE,
     ];
-    let row = pool.query_one(CREATE, &params).await?;
+    let made = |rows: &[Row]| {
+        let expires = |row: &Row| row.get::<_, Option<DateTime<Utc>>>("expires_at");
+        rows.iter().any(|row| expires(row).is_some())
+    };
+    let row = pool.change_one(CREATE, &params, made).await?;
     let at = columns!(row; expires_at, has_room)?;
     Ok(match (row.get(at.expires_at), row.get(at.has_room)) {
         (Some(expires_at), _) => Created::Until(expires_at),
@@ -93,6 +97,7 @@ impl ResumeLinkTarget {
 /// A link as its holder finds it.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundLink {
+    pub(crate) tenant: TenantId,
     pub(crate) instance: InstanceId,
     pub(crate) generation: Generation,
     pub(crate) target: ResumeLinkTarget,
@@ -102,14 +107,15 @@ pub(crate) struct FoundLink {
     pub(crate) workflow: Option<String>,
 }
 
-/// Reads a link that was signed with this key.
-pub(crate) async fn find(pool: &Pool, tenant: &TenantId, id: LinkId, key: i32) -> Result<Option<FoundLink>> {
-    let Some(row) = pool.query_opt(FIND, &[&id.0, &tenant.as_str(), &key]).await? else {
+/// Reads a link that was signed with this key, of whichever tenant.
+pub(crate) async fn find(pool: &Pool, id: LinkId, key: i32) -> Result<Option<FoundLink>> {
+    let Some(row) = pool.query_opt(FIND, &[&id.0, &key]).await? else {
         return Ok(None);
     };
-    let at = columns!(row; instance_id, generation, bookmark_id, event, refusal, workflow)?;
+    let at = columns!(row; tenant_id, instance_id, generation, bookmark_id, event, refusal, workflow)?;
     let target = ResumeLinkTarget::of(row.get(at.bookmark_id), row.get(at.event));
     Ok(Some(FoundLink {
+        tenant: TenantId::new(row.get::<_, String>(at.tenant_id)),
         instance: InstanceId::new(row.get::<_, String>(at.instance_id)),
         generation: Generation::of_number(row.get(at.generation)),
         target: target.ok_or_else(|| Error::internal("a resume link leads nowhere"))?,
@@ -165,7 +171,10 @@ pub(crate) async fn list(
 /// Revokes a link of an instance; false: it has none with this id.
 pub(crate) async fn revoke(pool: &Pool, tenant: &TenantId, instance: &InstanceId, id: LinkId) -> Result<bool> {
     let params: [&(dyn ToSql + Sync); 3] = [&id.0, &tenant.as_str(), &instance.as_str()];
-    Ok(pool.query_opt(REVOKE, &params).await?.is_some())
+    Ok(pool
+        .change_opt(REVOKE, &params, |rows| !rows.is_empty())
+        .await?
+        .is_some())
 }
 
 /// A use of a link whose signature was verified.
@@ -227,11 +236,9 @@ impl LinkUse {
     /// The entry of the audit for an attempt that was not accepted.
     pub(crate) fn entry(&self, instance: Option<&InstanceId>, outcome: AuditOutcome) -> AuditEntry {
         AuditEntry {
-            action: AuditAction::ResumeLink,
-            outcome,
-            client: self.client.clone(),
             instance: instance.cloned(),
             link: Some(self.id),
+            ..AuditEntry::from_address(AuditAction::ResumeLink, outcome, self.client.clone())
         }
     }
 }

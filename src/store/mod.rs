@@ -16,7 +16,7 @@
 //!   `activity_type`: what a node cannot run. `task`: what `Elsa.RunTask` waits for.
 //! - `maintenance`: jobs of the cluster, purges, partitions, vacuum. `check`: the invariants.
 //! - `link`: resume links. `audit`: the attempts at them. `token`: the keys of signed texts. `webhook`: the sinks
-//!   of webhooks and the deliveries to them. `clock`: the clock of the database.
+//!   of webhooks and the deliveries to them. `identity`: users, roles, applications and sessions. `clock`: the clock of the database.
 //! - `code`: the numbers of kinds and states. `parts`: statements without the parts that a batch has no rows for.
 //!
 //! SQL is in `sql/queries`, in folders named like these modules; the data model is `sql/migrations/V1__schema.sql`.
@@ -36,6 +36,8 @@ pub(crate) mod definition;
 pub(crate) mod event;
 pub(crate) mod fan_out;
 pub(crate) mod http_answer;
+#[cfg(feature = "http")]
+pub(crate) mod identity;
 pub(crate) mod inbox;
 pub(crate) mod inbox_match;
 pub(crate) mod instance;

@@ -84,7 +84,7 @@ pub(crate) async fn read(pool: &Pool) -> Result<PauseRow> {
 pub(crate) async fn set(pool: &Pool, mode: PauseMode, reason: Option<&str>, requested_by: &str) -> Result<bool> {
     failpoint::hit("pause.set").await?;
     let params: [&(dyn ToSql + Sync); 3] = [&mode.number(), &reason, &requested_by];
-    let is_changed = !pool.query(SET, &params).await?.is_empty();
+    let is_changed = !pool.change(SET, &params, |rows| !rows.is_empty()).await?.is_empty();
     if mode != PauseMode::Running {
         // Also if it was paused before: the first caller may not have waited to the end.
         wait_for_writers(pool).await?;

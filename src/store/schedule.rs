@@ -263,7 +263,7 @@ pub(crate) async fn fire(
 ) -> Result<Vec<Fired>> {
     failpoint::hit("fire.decided").await?;
     let params: [&(dyn ToSql + Sync); 4] = [&firings, &starts, &forced, &node.as_str()];
-    let rows = pool.query(FIRE, &params).await?;
+    let rows = pool.change(FIRE, &params, |rows| !rows.is_empty()).await?;
     let at = columns!(rows; no, asked, made)?;
     failpoint::hit("fire.fired").await?;
     Ok(rows
@@ -308,7 +308,7 @@ pub(crate) async fn set(pool: &Pool, row: &ScheduleRow, plan: NewPlan<'_>) -> Re
         &plan.next_occurrence,
         &plan.next_fire,
     ];
-    Ok(pool.query_opt(SET, &params).await?.is_some())
+    Ok(pool.change_opt(SET, &params, |rows| !rows.is_empty()).await?.is_some())
 }
 
 /// A page of the schedules that were computed with an older time zone database, after a given one, and whether each is paused.

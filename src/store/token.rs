@@ -46,7 +46,7 @@ pub(crate) async fn keys(pool: &Pool) -> Result<Vec<TokenKey>> {
 
 /// Adds a key; `None` if there are [`MOST_KEYS`] already.
 pub(crate) async fn rotate(pool: &Pool) -> Result<Option<i32>> {
-    let row = pool.query_opt(ROTATE, &[&MOST_KEYS]).await?;
+    let row = pool.change_opt(ROTATE, &[&MOST_KEYS], |rows| !rows.is_empty()).await?;
     Ok(row.map(|row| row.get("id")))
 }
 
@@ -57,28 +57,31 @@ pub(crate) enum Retired {
     Now,
     /// It still signs: no other one is older than `signs_after`.
     Signs,
-    /// So many links that it has signed can be used, [`MOST_COUNTED`] at most.
-    InUse(i64),
+    /// So many links and sessions that it has signed can be used, [`MOST_COUNTED`] of either at most.
+    InUse { links: i64, sessions: i64 },
     /// There is no such key.
     Unknown,
 }
 
-/// The most links of a key that are counted.
+/// The most links, and the most sessions, of a key that are counted.
 pub(crate) const MOST_COUNTED: i64 = 1_000;
 
-/// Deletes a key, unless nodes may still sign with it, or links of it can be used and `is_forced` is false.
+/// Deletes a key, unless nodes may still sign with it, or links or sessions of it can be used and `is_forced` is false.
 pub(crate) async fn retire(pool: &Pool, id: i32, signs_after: Duration, is_forced: bool) -> Result<Retired> {
     let after = i64::try_from(signs_after.as_micros()).unwrap_or(i64::MAX);
     let row = pool
-        .query_one(RETIRE, &[&id, &after, &is_forced, &MOST_COUNTED])
+        .change_one(RETIRE, &[&id, &after, &is_forced, &MOST_COUNTED], |rows| {
+            rows.iter().any(|row| row.get("is_retired"))
+        })
         .await?;
-    let at = columns!(row; is_retired, links, was_known)?;
+    let at = columns!(row; is_retired, links, sessions, was_known)?;
+    let (links, sessions) = (row.get(at.links), row.get(at.sessions));
     Ok(
-        match (row.get(at.is_retired), row.get(at.was_known), row.get(at.links)) {
+        match (row.get(at.is_retired), row.get(at.was_known), (links, sessions)) {
             (true, _, _) => Retired::Now,
             (false, false, _) => Retired::Unknown,
-            (false, true, 0) => Retired::Signs,
-            (false, true, links) => Retired::InUse(links),
+            (false, true, (0, 0)) => Retired::Signs,
+            (false, true, (links, sessions)) => Retired::InUse { links, sessions },
         },
     )
 }
@@ -109,6 +112,6 @@ pub(crate) async fn spend(pool: &Pool, tenant: &TenantId, id: &str, expires: Dat
 
 /// The error of a rotation that finds no room.
 pub(crate) fn too_many_keys() -> Error {
-    let message = format!("there are {MOST_KEYS} keys already; retire those whose links have all expired");
+    let message = format!("there are {MOST_KEYS} keys already; retire those whose links and sessions have all expired");
     Error::conflict("too-many-keys", message)
 }

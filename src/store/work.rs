@@ -101,6 +101,11 @@ async fn accepted_before(
     }))
 }
 
+/// Whether a statement has accepted a row.
+fn is_accepted(rows: &[Row]) -> bool {
+    rows.iter().any(|row| row.get::<_, Option<i64>>("id").is_some())
+}
+
 /// Runs a statement that accepts a row. In doubt: [`Error::is_unknown_outcome`], not a transient error, as a second resume
 /// could match the next bookmark.
 async fn send(
@@ -121,6 +126,10 @@ async fn send(
     let answer = match (link, &spend) {
         (Some((link, tenant)), Some(spend)) => {
             within(ANSWER_TIMEOUT, link.around(client, tenant, [spend, &statement], params)).await
+        }
+        _ if connection.companion().is_some() => {
+            let changing = within(ANSWER_TIMEOUT, connection.change(&statement, params, is_accepted)).await;
+            changing.and_then(|changed| changed)
         }
         _ => within(ANSWER_TIMEOUT, client.query(&statement, params)).await,
     };

@@ -399,6 +399,21 @@ FROM (
     -- A sink rests for five minutes at most, or for the hour that it asks for.
     WHERE s.retry_at > clock_timestamp() + interval '2 hours'
     UNION ALL
+    SELECT 'user-with-unknown-role', count(*), min(u.id)
+    FROM identity_user u
+    WHERE EXISTS (SELECT 1 FROM unnest(u.roles) r(id)
+                  WHERE NOT EXISTS (SELECT 1 FROM identity_role o WHERE o.id = r.id AND o.tenant_id = u.tenant_id))
+    UNION ALL
+    SELECT 'application-with-unknown-role', count(*), min(a.id)
+    FROM identity_application a
+    WHERE EXISTS (SELECT 1 FROM unnest(a.roles) r(id)
+                  WHERE NOT EXISTS (SELECT 1 FROM identity_role o WHERE o.id = r.id AND o.tenant_id = a.tenant_id))
+    UNION ALL
+    SELECT 'session-without-user', count(*), min(s.id::text)
+    FROM identity_session s
+    WHERE NOT EXISTS (SELECT 1 FROM identity_user u
+                      WHERE u.id = s.user_id AND u.tenant_id = s.tenant_id AND u.disabled_at IS NULL)
+    UNION ALL
     -- As after an upgrade by logical replication: ids are given twice, and the cut of a fan-out is below the bookmarks that wait.
     SELECT 'sequence-behind', count(*), min(u.name || ' is behind ' || u.used)
     FROM (SELECT 'incarnation' AS name,

@@ -4,7 +4,7 @@
 --          that expired longer ago than $4 microseconds: until then the answer is that the link has expired
 -- caller:  store::maintenance
 -- index:   inbox_expiry, idempotency_key_expiry, http_answer_expiry, unmatched_work_expiry, instance_pkey, dead_letter_expiry,
---          audit_time, resume_link_expiry
+--          audit_pkey, resume_link_expiry
 -- locks:   inbox, then idempotency_key, then unmatched_work, then dead_letter, then http_answer, then resume_link; locked ones are
 --          skipped. audit, which nothing else locks
 -- $2, and the result for the next batch: up to where the last batch came in each of the seven; deleted rows stay in the indexes
@@ -32,9 +32,11 @@ WITH stale AS MATERIALIZED (
     WHERE expires_at <= now() AND expires_at >= coalesce(($2::timestamptz[])[5], '-infinity')
     ORDER BY expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED
 ), entry_old AS MATERIALIZED (
-    SELECT ctid AS place, at FROM audit
-    WHERE at < now() - $3::bigint * interval '1 microsecond' AND at >= coalesce(($2::timestamptz[])[6], '-infinity')
-    ORDER BY at LIMIT 1000
+    -- The oldest by their ids, and of these the old ones: no more is read where nothing is old.
+    SELECT o.place, o.at
+    FROM (SELECT ctid AS place, at FROM audit
+          WHERE at >= coalesce(($2::timestamptz[])[6], '-infinity') ORDER BY id LIMIT 1000) o
+    WHERE o.at < now() - $3::bigint * interval '1 microsecond'
 ), link_old AS MATERIALIZED (
     SELECT ctid AS place, expires_at FROM resume_link
     WHERE expires_at < now() - $4::bigint * interval '1 microsecond'

@@ -29,6 +29,7 @@ SELECT EXISTS (SELECT 1 FROM checked_in)
            AND EXISTS (SELECT 1 FROM fence f WHERE f.incarnation = $1) AS registered,
        (SELECT r.revision FROM revision r) AS revision,
        (SELECT r.webhooks FROM revision r) AS webhooks,
+       (SELECT r.identity FROM revision r) AS identity,
        (SELECT p.mode FROM cluster_pause p WHERE p.only_row) AS pause_mode,
        (SELECT p.generation FROM cluster_pause p WHERE p.only_row) AS pause_generation,
        (extract(epoch FROM h.at - clock_timestamp()) * 1000000)::bigint AS next_due,

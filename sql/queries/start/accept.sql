@@ -17,7 +17,7 @@ WITH wanted AS MATERIALIZED (
                     (SELECT true FROM work w WHERE w.tenant_id = s.tenant_id AND w.instance_id = s.instance_id
                      AND w.kind = 0 /* start */ AND work_order(w.id, w.definition_id) = 0 LIMIT 1),
                     false) AS taken,
-           s.route, s.key, s.fingerprint, d.activation_strategy,
+           s.route, s.key, s.fingerprint, s.origin, d.activation_strategy,
            CASE WHEN d.activation_strategy > 0 /* always */
                THEN activation_key(d.activation_strategy, s.definition_id, s.body->>'correlationId')
            END AS held,
@@ -47,6 +47,7 @@ WITH wanted AS MATERIALIZED (
 --[unchecked
                 -- The id of its row, drawn here: the inserted rows need not be joined to the wanted ones.
                 THEN nextval('work_id_seq') END AS id,
+           s.origin,
            (d.activation_strategy > 0 /* always */ OR d.seeding > 0 /* done */) AS strict
 --]
 --[routed
@@ -128,6 +129,15 @@ WITH wanted AS MATERIALIZED (
     -- A competing start that took the id since the snapshot fails the statement, and with it the idempotency key: the
     -- batch is halved until this start is alone, and its caller gets the error.
     RETURNING tenant_id, instance_id, id
+), noted AS (
+    INSERT INTO audit (tenant_id, action, outcome, instance_id, client_address, caller_kind, caller_id, caller_name,
+                       caller_issuer, method, route, target)
+    SELECT w.tenant_id, 1 /* request */, 0 /* accepted */, w.instance_id, (w.origin).client_address, (w.origin).caller_kind,
+           (w.origin).caller_id, (w.origin).caller_name, (w.origin).caller_issuer, (w.origin).method, (w.origin).route,
+           (w.origin).target
+    FROM wanted w
+    JOIN made m ON m.tenant_id = w.tenant_id AND m.instance_id = w.instance_id
+    WHERE (w.origin).route IS NOT NULL
 )
 SELECT w.no, w.version_id, w.version, m.id, now() AS accepted_at, w.strict
        , w.blocked OR (f.no IS NOT NULL AND m.id IS NULL
@@ -157,6 +167,14 @@ LEFT JOIN made m ON m.tenant_id = w.tenant_id AND m.instance_id = w.instance_id
     ORDER BY w.tenant_id, w.instance_id
 --]
 --[unchecked
+), noted AS (
+    INSERT INTO audit (tenant_id, action, outcome, instance_id, client_address, caller_kind, caller_id, caller_name,
+                       caller_issuer, method, route, target)
+    SELECT w.tenant_id, 1 /* request */, 0 /* accepted */, w.instance_id, (w.origin).client_address, (w.origin).caller_kind,
+           (w.origin).caller_id, (w.origin).caller_name, (w.origin).caller_issuer, (w.origin).method, (w.origin).route,
+           (w.origin).target
+    FROM wanted w
+    WHERE w.id IS NOT NULL AND (w.origin).route IS NOT NULL
 )
 SELECT w.no, w.version_id, w.version, w.id, now() AS accepted_at, coalesce(w.strict, false) AS strict
 --]

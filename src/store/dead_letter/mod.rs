@@ -203,7 +203,11 @@ pub(crate) async fn select(
 /// Replays plain dead letters in one statement. Those that are not plain, are deleted, or are locked by another replay are
 /// left out.
 pub(crate) async fn replay_many(pool: &Pool, tenant: &TenantId, ids: &[i64]) -> Result<BulkReplay> {
-    let row = pool.query_one(REPLAY_MANY, &[&tenant.as_str(), &ids]).await?;
+    let row = pool
+        .change_one(REPLAY_MANY, &[&tenant.as_str(), &ids], |rows| {
+            rows.iter().any(|row| row.get::<_, i64>("taken") > 0)
+        })
+        .await?;
     let count = |name: &str| u64::try_from(row.get::<_, i64>(name)).unwrap_or(0);
     Ok(BulkReplay {
         taken: count("taken"),
@@ -261,7 +265,11 @@ pub(crate) async fn find(pool: &Pool, tenant: &TenantId, id: i64) -> Result<Dead
 /// [`Error::is_not_found`]. A start that its activation strategy or the overlap policy of its schedule refuses stays a dead
 /// letter: [`Error::is_conflict`].
 pub(crate) async fn replay(pool: &Pool, tenant: &TenantId, id: i64) -> Result<ReplayedWork> {
-    let row = pool.query_opt(REPLAY, &[&tenant.as_str(), &id]).await?;
+    let replayed = |rows: &[tokio_postgres::Row]| {
+        let is_refused = |row: &tokio_postgres::Row| row.get("schedule_is_running") || row.get("is_refused");
+        rows.iter().any(|row| !is_refused(row))
+    };
+    let row = pool.change_opt(REPLAY, &[&tenant.as_str(), &id], replayed).await?;
     let row = row.ok_or_else(|| not_found(&id.to_string()))?;
     if row.get("schedule_is_running") {
         return Err(schedule::is_running());
@@ -277,7 +285,8 @@ pub(crate) async fn replay(pool: &Pool, tenant: &TenantId, id: i64) -> Result<Re
 
 /// Deletes a dead letter. One without which a running instance would wait forever: [`Error::is_conflict`].
 pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, id: i64) -> Result<()> {
-    let row = pool.query_one(DELETE, &[&tenant.as_str(), &id]).await?;
+    let deleted = |rows: &[tokio_postgres::Row]| rows.iter().any(|row| row.get("deleted"));
+    let row = pool.change_one(DELETE, &[&tenant.as_str(), &id], deleted).await?;
     match (row.get("known"), row.get("deleted")) {
         (_, true) => Ok(()),
         (true, false) => Err(Error::conflict(

@@ -88,7 +88,7 @@ pub(crate) async fn replay(
                 &client.query_one(scope.pick(&PUBLISHES), &params).await?,
             ));
         }
-        client.batch_execute("COMMIT").await?;
+        connection.commit().await?;
         Ok::<_, Error>(Some(ReplayedStimulus {
             instance: target,
             published,

@@ -129,7 +129,7 @@ pub(crate) async fn write(pool: &Pool, lock_class: i32, plan: &Plan<'_>) -> Resu
         if saved.is_none() || is_unchanged {
             client.batch_execute("ROLLBACK").await?;
         } else {
-            client.batch_execute("COMMIT").await?;
+            connection.commit().await?;
             failpoint::hit("publish.committed").await?;
         }
         Ok::<_, Error>(Ok(saved))

@@ -4,11 +4,9 @@
 //! marks the rows, and they are purged later, when every transaction that could have accepted such a start has ended; the
 //! accepted starts keep their version.
 
-use deadpool_postgres::Object;
-
 use super::{LOCK, clear_start_sources, composition, end_refused, refuse_readonly};
 use crate::Result;
-use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
+use crate::db::{ANSWER_TIMEOUT, Exclusive, Pool, columns, within};
 use crate::id::{DefinitionId, TenantId, VersionId};
 use crate::store::activation;
 
@@ -46,7 +44,7 @@ pub(crate) async fn delete(
     let connection = pool.exclusive().await?;
     let client = connection.client()?;
     let deleted = within(ANSWER_TIMEOUT * 2, async {
-        let deleted = delete_within(client, lock_class, tenant, id, only, guard).await;
+        let deleted = delete_within(&connection, lock_class, tenant, id, only, guard).await;
         end_refused(client, deleted).await
     })
     .await?;
@@ -55,13 +53,14 @@ pub(crate) async fn delete(
 }
 
 async fn delete_within(
-    client: &Object,
+    connection: &Exclusive,
     lock_class: i32,
     tenant: &TenantId,
     id: &DefinitionId,
     only: Option<&VersionId>,
     guard: DeleteGuard,
 ) -> Result<Vec<String>> {
+    let client = connection.client()?;
     client.batch_execute("BEGIN").await?;
     composition::lock(client, lock_class, tenant).await?;
     client
@@ -97,7 +96,7 @@ async fn delete_within(
     if has_latest && deleted.len() < rows.len() {
         client.execute(SET_LATEST, &[&tenant.as_str(), &id.as_str()]).await?;
     }
-    client.batch_execute("COMMIT").await?;
+    connection.commit().await?;
     Ok(deleted)
 }
 

@@ -35,7 +35,7 @@ pub(crate) async fn refresh(
         if let Err(refused) = end_refused(client, marked).await? {
             return Ok(Err(refused));
         }
-        client.batch_execute("COMMIT").await?;
+        connection.commit().await?;
         Ok::<_, Error>(Ok(true))
     })
     .await?;

@@ -1,11 +1,9 @@
 //! Retracts: the published version is no longer started.
 
-use deadpool_postgres::Object;
-
 use super::read::{VersionSelector, find_within};
 use super::{DefinitionRow, begin, clear_start_sources, end_refused, head, refuse_readonly};
 use crate::Result;
-use crate::db::{ANSWER_TIMEOUT, Pool, within};
+use crate::db::{ANSWER_TIMEOUT, Exclusive, Pool, within};
 use crate::id::{DefinitionId, TenantId};
 
 const RETRACT: &str = include_str!("../../../sql/queries/definition/retract.sql");
@@ -33,7 +31,7 @@ pub(crate) async fn retract(
     let connection = pool.exclusive().await?;
     let client = connection.client()?;
     let outcome = within(ANSWER_TIMEOUT * 2, async {
-        let outcome = retract_within(client, lock_class, tenant, id, guards_readonly).await;
+        let outcome = retract_within(&connection, lock_class, tenant, id, guards_readonly).await;
         end_refused(client, outcome).await
     })
     .await?;
@@ -42,12 +40,13 @@ pub(crate) async fn retract(
 }
 
 async fn retract_within(
-    client: &Object,
+    connection: &Exclusive,
     lock_class: i32,
     tenant: &TenantId,
     id: &DefinitionId,
     guards_readonly: bool,
 ) -> Result<RetractOutcome> {
+    let client = connection.client()?;
     begin(client, lock_class, tenant, id).await?;
     let wanted = VersionSelector {
         definition_id: Some(id.clone()),
@@ -67,7 +66,7 @@ async fn retract_within(
     }
     clear_start_sources(client, lock_class, tenant, id).await?;
     client.query(RETRACT, &[&tenant.as_str(), &id.as_str()]).await?;
-    client.batch_execute("COMMIT").await?;
+    connection.commit().await?;
     Ok(RetractOutcome::Retracted(DefinitionRow {
         is_published: false,
         ..row

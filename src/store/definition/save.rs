@@ -12,7 +12,7 @@ use super::{
     DefinitionRow, NewDefinition, PublishOutcome, Saved, StartSources, TRIGGER_CLEAR, TRIGGER_LIST, begin, end_refused,
     head, lock_start_sources, reference, refuse_readonly,
 };
-use crate::db::{ANSWER_TIMEOUT, Pool, columns, within};
+use crate::db::{ANSWER_TIMEOUT, Exclusive, Pool, columns, within};
 use crate::failpoint;
 use crate::id::{DefinitionId, StimulusHash, TenantId, VersionId};
 use crate::store::{activation, inbox_match, route, schedule};
@@ -38,7 +38,7 @@ pub(crate) async fn save(
     let connection = pool.exclusive().await?;
     let client = connection.client()?;
     let saved = within(ANSWER_TIMEOUT * 2, async {
-        end_refused(client, save_within(client, lock_class, new, publish).await).await
+        end_refused(client, save_within(&connection, lock_class, new, publish).await).await
     })
     .await?;
     connection.give_back();
@@ -123,7 +123,7 @@ pub(crate) async fn publish(
         if let Err(refused) = end_refused(client, marked).await? {
             return Ok(Err(refused));
         }
-        client.batch_execute("COMMIT").await?;
+        connection.commit().await?;
         failpoint::hit("publish.committed").await?;
         Ok::<_, Error>(Ok(PublishOutcome::Published))
     })
@@ -137,18 +137,19 @@ pub(crate) async fn publish(
 }
 
 async fn save_within(
-    client: &Object,
+    connection: &Exclusive,
     lock_class: i32,
     new: &NewDefinition,
     publish: Option<StartSources<'_>>,
 ) -> Result<Saved> {
+    let client = connection.client()?;
     begin(client, lock_class, &new.tenant, &new.definition_id).await?;
     let saved = save_in(client, lock_class, new, publish).await?;
     if saved.is_unchanged {
         client.batch_execute("ROLLBACK").await?;
         return Ok(saved);
     }
-    client.batch_execute("COMMIT").await?;
+    connection.commit().await?;
     failpoint::hit("publish.committed").await?;
     Ok(saved)
 }

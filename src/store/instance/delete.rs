@@ -75,7 +75,14 @@ pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, instance: &InstanceId
     })
     .await?;
     // From here on the outcome is unknown if the connection is lost.
-    within(ANSWER_TIMEOUT, client.batch_execute("COMMIT"))
+    let ending = async {
+        if row.get("known") {
+            connection.commit().await
+        } else {
+            Ok(client.batch_execute("COMMIT").await?)
+        }
+    };
+    within(ANSWER_TIMEOUT, ending)
         .await
         .map_err(|error| match error.code() {
             "database-unavailable" | "database-timeout" => Error::unknown_outcome(

@@ -27,6 +27,7 @@ const CLUSTER_NAME: &str = include_str!("../../../sql/queries/node/cluster_name.
 const DRAIN: &str = include_str!("../../../sql/queries/node/drain.sql");
 const ROLES: &str = include_str!("../../../sql/queries/node/set_roles.sql");
 const OTHER_DOMAINS: &str = include_str!("../../../sql/queries/node/other_domains.sql");
+const OTHER_IDENTITY_SETTINGS: &str = include_str!("../../../sql/queries/node/other_identity_settings.sql");
 const TERM: &str = include_str!("../../../sql/queries/node/set_term.sql");
 const LIST: &str = include_str!("../../../sql/queries/node/list.sql");
 const LEAVE: &str = include_str!("../../../sql/queries/node/leave.sql");
@@ -105,17 +106,32 @@ pub(crate) struct ServiceDomains {
     pub(crate) wake: String,
 }
 
-/// Records the roles of this incarnation, and its services.
+/// Records the roles of this incarnation, its services, and the digests of its identity settings.
 pub(crate) async fn report_roles(
     pool: &Pool,
     incarnation: Incarnation,
     roles: &[&str],
     domains: &ServiceDomains,
+    identity_settings: &[String],
 ) -> Result<()> {
     let ServiceDomains { locks, signal, wake } = domains;
-    pool.query(ROLES, &[&incarnation.0, &roles, locks, signal, wake])
-        .await?;
+    pool.query(
+        ROLES,
+        &[&incarnation.0, &roles, locks, signal, wake, &identity_settings],
+    )
+    .await?;
     Ok(())
+}
+
+/// The other live nodes and the digests of their identity settings; `None` for one that has not recorded them yet.
+pub(crate) async fn other_identity_settings(
+    pool: &Pool,
+    incarnation: Incarnation,
+) -> Result<Vec<(String, Option<Vec<String>>)>> {
+    let rows = pool.query(OTHER_IDENTITY_SETTINGS, &[&incarnation.0]).await?;
+    let at = columns!(rows; node_id, identity_settings)?;
+    let of_row = |row: &tokio_postgres::Row| (row.get(at.node_id), row.get(at.identity_settings));
+    Ok(rows.iter().map(of_row).collect())
 }
 
 /// The other live nodes and their services. Two nodes that start at the same time do not both miss each other: each has recorded
@@ -157,6 +173,12 @@ pub(crate) struct CheckIn {
     /// That of the sinks of webhooks.
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "without HTTP nothing is sent"))]
     pub(crate) webhooks: i64,
+    /// That of users, roles and applications.
+    #[cfg_attr(
+        not(feature = "http"),
+        allow(dead_code, reason = "without HTTP there are no callers")
+    )]
+    pub(crate) identity: i64,
     /// Whether the cluster is paused, and how often that has changed.
     pub(crate) pause: Pause,
     /// How long until unclaimed work is due, zero if it is late; `None` if there is no work.
@@ -248,6 +270,7 @@ pub(crate) async fn check_in(
         registered: row.get("registered"),
         revision: row.get("revision"),
         webhooks: row.get("webhooks"),
+        identity: row.get("identity"),
         pause: Pause::read(row.get("pause_mode"), row.get("pause_generation")),
         next_due: row.get::<_, Option<i64>>("next_due").map(micros),
         head: row.get("head"),

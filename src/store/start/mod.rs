@@ -17,6 +17,7 @@ mod form;
 mod row;
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use postgres_types::ToSql;
@@ -32,6 +33,7 @@ use super::request::{IdempotencyKey, find_request};
 use crate::db::{ANSWER_TIMEOUT, Connector, Exclusive, Pool, Session, columns, find_column, within};
 use crate::failpoint;
 use crate::id::{ActivityId, DefinitionId, Incarnation, InstanceId, StimulusHash, TenantId, VersionId, WorkId};
+use crate::identity::RequestOrigin;
 use crate::{Error, Result};
 
 pub(super) use form::StartForm;
@@ -69,6 +71,8 @@ pub(crate) struct NewStart {
     pub(crate) has_chosen_id: bool,
     /// It is inserted claimed, for a worker of this node.
     pub(crate) claimed: bool,
+    /// The request that the statement notes in the audit.
+    pub(crate) origin: Option<Arc<RequestOrigin>>,
 }
 
 /// The trigger at which a request starts an instance.
@@ -213,11 +217,16 @@ impl Acceptor {
                 work,
                 definition,
                 clock,
-            } => Ok(Attempt::Accepted(AcceptedStart::New {
-                work,
-                definition,
-                clock,
-            })),
+            } => {
+                if let Some(origin) = &start.origin {
+                    origin.noted();
+                }
+                Ok(Attempt::Accepted(AcceptedStart::New {
+                    work,
+                    definition,
+                    clock,
+                }))
+            }
             StartOutcome::Existing => Ok(Attempt::Accepted(AcceptedStart::Existing {
                 instance: start.instance,
             })),

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::NewStart;
 use crate::id::VersionId;
+use crate::store::audit::OriginRow;
 
 /// The composite type of the schema.
 #[derive(Debug, ToSql)]
@@ -24,6 +25,7 @@ pub(super) struct StartRow<'a> {
     trigger_activity_id: Option<&'a str>,
     trigger_hash: Option<&'a [u8]>,
     trigger_revision: Option<i64>,
+    origin: Option<OriginRow>,
 }
 
 impl<'a> StartRow<'a> {
@@ -46,6 +48,7 @@ impl<'a> StartRow<'a> {
             trigger_activity_id: route.map(|route| route.activity_id.as_str()),
             trigger_hash: route.map(|route| route.hash.0.as_slice()),
             trigger_revision: route.map(|route| route.revision),
+            origin: start.origin.as_deref().map(OriginRow::of),
         }
     }
 }

@@ -12,7 +12,7 @@ async fn a_start_is_unflushed_only_where_its_caller_waits_for_a_later_commit() {
     session.client.batch_execute(flushes).await.unwrap();
     for form in StartForm::ALL {
         for (lent, relaxed, inside) in [(true, true, "off"), (true, false, "on"), (false, false, "on")] {
-            let row = "row(0, '', 'i', 'nothing', '{}', NULL, NULL, NULL, false, NULL, NULL, NULL, NULL, NULL)::start_request";
+            let row = "row(0, '', 'i', 'nothing', '{}', NULL, NULL, NULL, false, NULL, NULL, NULL, NULL, NULL, NULL)::start_request";
             let accept = form
                 .text(lent, relaxed)
                 .replace("$2::start_request[]", &format!("array[{row}]"))

@@ -143,7 +143,7 @@ async fn competing_starts(end: &str) -> (Environment, Result<Claim>) {
         .text(false, false)
         .replace(
             "unnest($2::start_request[])",
-            "(SELECT (row(0, '', 'competitor', 'd', '{}', NULL, NULL, NULL, false, NULL, NULL, NULL, NULL, NULL)::start_request).*)",
+            "(SELECT (row(0, '', 'competitor', 'd', '{}', NULL, NULL, NULL, false, NULL, NULL, NULL, NULL, NULL, NULL)::start_request).*)",
         )
         .replace("$1::bigint", "NULL::bigint");
     competitor.client.batch_execute("BEGIN").await.unwrap();

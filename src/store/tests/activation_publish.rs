@@ -22,7 +22,7 @@ fn by_hand(accept: &str, body: &str, held: bool) -> String {
         ""
     };
     let row = format!(
-        "(row(0, '', 'competitor', 'd', '{body}', NULL, NULL, NULL, false, NULL, NULL, NULL, NULL, NULL)::start_request)"
+        "(row(0, '', 'competitor', 'd', '{body}', NULL, NULL, NULL, false, NULL, NULL, NULL, NULL, NULL, NULL)::start_request)"
     );
     accept
         .replace(

@@ -43,6 +43,7 @@ pub(super) fn start(instance: &str, key: Option<&str>) -> NewStart {
         route: None,
         has_chosen_id: false,
         claimed: true,
+        origin: None,
     }
 }
 

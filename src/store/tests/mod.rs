@@ -18,6 +18,8 @@ mod fan_out;
 mod fan_out_changes;
 mod fan_out_faults;
 mod http_answer;
+#[cfg(feature = "http")]
+mod identity;
 mod inbox;
 mod inbox_match;
 mod jobs;
@@ -28,7 +30,9 @@ mod nested;
 mod partitions;
 mod pause;
 mod plan_audit;
+mod plan_identity;
 mod plan_links;
+mod plan_pages;
 mod plan_routes;
 mod plan_tables;
 mod plan_webhooks;

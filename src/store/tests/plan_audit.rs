@@ -1,4 +1,4 @@
-//! The list of the audit, which is planned for its parameters, finds the rows of each filter by an index.
+//! The list of the audit, as `plans` tries the hot statements: it is planned for its parameters.
 
 use super::plan_tables::FILL;
 use super::plans::{Hot, explain};
@@ -8,20 +8,27 @@ use crate::testing::store::Fixture;
 async fn each_filter_of_the_audit_has_its_index() {
     let fixture = Fixture::new().await;
     fixture.execute(FILL).await;
-    for (filter, index) in [
-        ("null, null, null", "audit_pkey"),
-        ("null, null, 7", "audit_pkey"),
-        ("'i7', null, null", "audit_instance"),
-        ("'i7', null, 7", "audit_instance"),
-        ("null, gen_random_uuid(), null", "audit_link"),
+    for ([instance, link, before, caller], index) in [
+        (["null", "null", "null", "null"], "audit_pkey"),
+        (["null", "null", "7", "null"], "audit_pkey"),
+        (["'i7'", "null", "null", "null"], "audit_instance"),
+        (["'i7'", "null", "7", "null"], "audit_instance"),
+        (["null", "gen_random_uuid()", "null", "null"], "audit_link"),
+        (["null", "null", "null", "'u7'"], "audit_caller"),
     ] {
+        let rest = "null, null, null, null, null, null, null";
+        let arguments = format!("'', {instance}, {link}, {before}, 101, {caller}, {rest}");
         let hot = Hot {
             name: "audit/list",
             sql: include_str!("../../../sql/queries/audit/list.sql"),
-            arguments: Box::leak(format!("'', {filter}, 101").into_boxed_str()),
+            arguments: Box::leak(arguments.into_boxed_str()),
             scans_off: false,
         };
         let plan = explain(&fixture, &hot, "force_custom_plan").await;
-        assert!(plan.contains(&format!("using {index} on audit")), "{filter}\n{plan}");
+        assert!(
+            plan.contains(&format!("using {index} on audit")),
+            "{index} {}\n{plan}",
+            hot.arguments
+        );
     }
 }

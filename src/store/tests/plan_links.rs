@@ -24,7 +24,7 @@ const HOT: [(&str, &str, [&str; 2], &str); 7] = [
         "link/find",
         include_str!("../../../sql/queries/link/find.sql"),
         ["definition_pkey", "definition_pkey"],
-        "gen_random_uuid(), '', 1",
+        "gen_random_uuid(), 1",
     ),
     (
         "link/list",
@@ -51,7 +51,7 @@ const HOT: [(&str, &str, [&str; 2], &str); 7] = [
         "audit/note",
         include_str!("../../../sql/queries/audit/note.sql"),
         ["audit_pkey", ""],
-        "'', 0, 1, '192.0.2.7', 'i7', gen_random_uuid()",
+        "'', 0, 1, null, '192.0.2.7', 'i7', gen_random_uuid(), null, null, null, null, null, null, null",
     ),
 ];
 

@@ -81,8 +81,8 @@ pub(super) const FILL: &str = "
     INSERT INTO resume_link (id, tenant_id, instance_id, generation, event, uses, uses_left, expires_at, signed_by)
         SELECT gen_random_uuid(), '', 'i' || n, 7, 'E', 1, 1, now() + (n - 100) * interval '1 hour', 1
         FROM generate_series(1, 20000) n;
-    INSERT INTO audit (tenant_id, at, action, outcome, instance_id, link_id)
-        SELECT '', now() - n * interval '1 minute', 0, 1, 'i' || n, gen_random_uuid() FROM generate_series(1, 20000) n;
+    INSERT INTO audit (tenant_id, at, action, outcome, instance_id, link_id, caller_id)
+        SELECT '', now() - n * interval '1 minute', 0, 1, 'i' || n, gen_random_uuid(), 'u' || n FROM generate_series(1, 20000) n;
     ANALYZE";
 
 /// Those that are large after that.

@@ -391,7 +391,10 @@ pub(crate) async fn replay(
     id: Option<Uuid>,
     limit: i64,
 ) -> Result<Replayed> {
-    let row = pool.query_one(REPLAY, &[&tenant.as_str(), &sink, &id, &limit]).await?;
+    let replayed = |rows: &[tokio_postgres::Row]| rows.iter().any(|row| row.get::<_, i64>("replayed") > 0);
+    let row = pool
+        .change_one(REPLAY, &[&tenant.as_str(), &sink, &id, &limit], replayed)
+        .await?;
     let at = columns!(row; is_disabled, replayed)?;
     Ok(match row.get(at.is_disabled) {
         Some(false) => Replayed::Dead(row.get(at.replayed)),

@@ -156,7 +156,8 @@ pub(crate) async fn insert(
         &is_configured,
         &MOST_SINKS,
     ];
-    let row = pool.query_one(INSERT, &params).await?;
+    let made = |rows: &[tokio_postgres::Row]| rows.iter().any(|row| row.get("made"));
+    let row = pool.change_one(INSERT, &params, made).await?;
     let at = columns!(row; made, has_room)?;
     Ok(match (row.get(at.made), row.get(at.has_room)) {
         (true, _) => Registered::Made,
@@ -190,7 +191,10 @@ pub(crate) async fn update(
         &secret,
         &is_configured,
     ];
-    Ok(pool.query_opt(UPDATE, &params).await?.is_some())
+    Ok(pool
+        .change_opt(UPDATE, &params, |rows| !rows.is_empty())
+        .await?
+        .is_some())
 }
 
 /// Gives a sink another secret, while the one before signs as well for some time; false: as of [`update`].
@@ -203,14 +207,18 @@ pub(crate) async fn rotate(
 ) -> Result<bool> {
     let (secret, overlap) = (secret.reveal(), seconds(overlap));
     let row = pool
-        .query_opt(ROTATE, &[&tenant.as_str(), &id, &secret, &overlap])
+        .change_opt(ROTATE, &[&tenant.as_str(), &id, &secret, &overlap], |rows| {
+            !rows.is_empty()
+        })
         .await?;
     Ok(row.is_some())
 }
 
 /// Deletes a sink of the API; false: as of [`update`].
 pub(crate) async fn delete(pool: &Pool, tenant: &TenantId, id: &str) -> Result<bool> {
-    let row = pool.query_opt(DELETE, &[&tenant.as_str(), &id]).await?;
+    let row = pool
+        .change_opt(DELETE, &[&tenant.as_str(), &id], |rows| !rows.is_empty())
+        .await?;
     Ok(row.is_some())
 }
 
