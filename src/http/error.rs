@@ -49,6 +49,10 @@ pub(crate) struct ErrorBody {
     workflow_instance_id: Option<String>,
 }
 
+/// In the extensions of an error response: its code, for the audit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ErrorCode(pub(crate) &'static str);
+
 /// An error response.
 #[derive(Debug)]
 pub(crate) struct ApiError {
@@ -226,6 +230,7 @@ impl IntoResponse for ApiError {
             workflow_instance_id: self.instance.clone(),
         };
         let mut response = (self.status, Json(body)).into_response();
+        response.extensions_mut().insert(ErrorCode(self.code));
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         headers.extend(self.headers);

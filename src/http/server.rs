@@ -1,24 +1,29 @@
-//! The HTTP/1.1 server: it accepts connections and drains them on shutdown.
+//! The HTTP/1.1 server: it accepts connections, encrypts them where it has a certificate, and drains them on shutdown.
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
+use axum::http::{StatusCode, header};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use super::connections::{ConnectionLimits, ConnectionTable, TrackedConnection, TrackedStream};
+use super::connections::{ConnectionLimits, ConnectionState, ConnectionTable, TrackedStream};
+use super::error::ApiError;
 use super::holding_body::HoldingBody;
+use super::peer::{Peer, Scheme};
+use super::tls::{HANDSHAKE_RECORD, ServerTls};
+use super::trusted_proxies::TrustedProxies;
 
 /// The largest head of a request, in bytes; hyper answers a larger one with 431.
 const MAX_HEAD: usize = 64 * 1024;
@@ -27,8 +32,28 @@ const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// The least interval between two warnings about it.
 const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
+/// How a listener serves.
+#[derive(Clone, Debug, Default)]
+pub struct ServerOptions {
+    /// The limits of its connections.
+    pub limits: ConnectionLimits,
+    /// The proxies in front of it, which name the clients of their requests. Default: none.
+    pub trusted_proxies: TrustedProxies,
+    /// Its certificate. Default: none, so that connections are not encrypted.
+    pub tls: Option<ServerTls>,
+}
+
+impl From<ConnectionLimits> for ServerOptions {
+    fn from(limits: ConnectionLimits) -> Self {
+        Self {
+            limits,
+            ..Self::default()
+        }
+    }
+}
+
 /// Serves until `shutdown` completes, then stops accepting, lets requests in flight end for at most `drain`, and closes
-/// the remaining connections. Accepted work continues. The limits are those of [`ConnectionLimits::default`].
+/// the remaining connections. Accepted work continues. The options are those of [`ServerOptions::default`].
 ///
 /// # Errors
 /// None at present: an error of one connection ends that connection, and a failed accept is retried.
@@ -41,10 +66,10 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
     drain: Duration,
 ) -> io::Result<()> {
-    serve_within(ConnectionLimits::default(), listener, router, shutdown, drain).await
+    serve_within(ServerOptions::default(), listener, router, shutdown, drain).await
 }
 
-/// As [`serve`], with other connection limits.
+/// As [`serve`], with other options, or with other connection limits alone.
 ///
 /// # Errors
 /// As for [`serve`].
@@ -52,7 +77,7 @@ pub async fn serve(
 /// # Cancellation
 /// As for [`serve`].
 pub async fn serve_within(
-    limits: ConnectionLimits,
+    options: impl Into<ServerOptions>,
     listener: TcpListener,
     router: Router,
     shutdown: impl Future<Output = ()>,
@@ -62,7 +87,7 @@ pub async fn serve_within(
         shutdown.await;
         Listening::Ends
     };
-    serve_until(limits, listener, router, closes, drain).await
+    serve_until(options, listener, router, closes, drain).await
 }
 
 /// What becomes of a listener while the requests in flight end.
@@ -77,17 +102,20 @@ pub(crate) enum Listening {
 
 /// As [`serve_within`]; the shutdown decides whether the listener is closed at once.
 pub(crate) async fn serve_until(
-    limits: ConnectionLimits,
+    options: impl Into<ServerOptions>,
     listener: TcpListener,
     router: Router,
     shutdown: impl Future<Output = Listening>,
     drain: Duration,
 ) -> io::Result<()> {
-    let mut server = Server::new(limits, router);
+    let options = options.into();
+    let mut certificate = std::pin::pin!(keep_current(options.tls.clone()));
+    let mut server = Server::new(options, router);
     let listening = tokio::select! {
         biased;
         listening = shutdown => listening,
         never = server.accept(&listener) => match never {},
+        never = &mut certificate => match never {},
     };
     let mut in_flight = server.close();
     let ended = async { while in_flight.join_next().await.is_some() {} };
@@ -96,6 +124,7 @@ pub(crate) async fn serve_until(
             tokio::select! {
                 () = ended => {}
                 never = server.accept(&listener) => match never {},
+                never = &mut certificate => match never {},
             }
             drop((listener, server.waiting.take()));
             // These end with the response that they wait for.
@@ -120,22 +149,25 @@ pub(crate) async fn serve_until(
 /// The connections of a listener.
 struct Server {
     table: Arc<ConnectionTable>,
-    router: Router,
+    served: Served,
+    tls: Option<ServerTls>,
     connections: JoinSet<()>,
-    /// Ends them after their requests.
-    closing: CancellationToken,
     /// Accepted, and waiting for room: others are closed only for a connection that exists.
     waiting: Option<(TcpStream, Peer)>,
     warned: Option<Instant>,
 }
 
 impl Server {
-    fn new(limits: ConnectionLimits, router: Router) -> Self {
+    fn new(options: ServerOptions, router: Router) -> Self {
         Self {
-            table: ConnectionTable::new(limits),
-            router,
+            table: ConnectionTable::new(options.limits),
+            served: Served {
+                router,
+                trusted_proxies: options.trusted_proxies,
+                closing: CancellationToken::new(),
+            },
+            tls: options.tls,
             connections: JoinSet::new(),
-            closing: CancellationToken::new(),
             waiting: None,
             warned: None,
         }
@@ -156,7 +188,11 @@ impl Server {
                     }
                 }
                 accepted = listener.accept(), if self.waiting.is_none() => match accepted {
-                    Ok((stream, address)) => self.waiting = Some((stream, Peer(address))),
+                    Ok((stream, mut address)) => {
+                        // Also that of a client whose IPv4 address a socket for both kinds shows as an IPv6 address.
+                        address.set_ip(address.ip().to_canonical());
+                        self.waiting = Some((stream, Peer(address)));
+                    }
                     Err(error) if is_of_one_connection(&error) => {}
                     Err(error) => {
                         if self.warned.is_none_or(|warned| warned.elapsed() > WARNING_INTERVAL) {
@@ -176,35 +212,106 @@ impl Server {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
-        let (router, closing) = (self.router.clone(), self.closing.clone());
-        let served = serve_connection(stream, peer, router, closing, self.table.track());
+        let stream = TrackedStream {
+            stream,
+            tracked: self.table.track(),
+        };
+        let served = serve_stream(stream, peer, self.served.clone(), self.tls.clone());
         self.connections.spawn(served);
     }
 
     /// Lets the connections end after their requests, and returns them. Those that are accepted later are others.
     fn close(&mut self) -> JoinSet<()> {
-        std::mem::take(&mut self.closing).cancel();
+        std::mem::take(&mut self.served.closing).cancel();
         std::mem::take(&mut self.connections)
     }
 }
 
-/// The address of the client, in the extensions of each of its requests.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
+/// Keeps the certificate current, and never ends.
+async fn keep_current(tls: Option<ServerTls>) -> Infallible {
+    match tls {
+        Some(tls) => tls.keep_current().await,
+        None => std::future::pending().await,
+    }
+}
 
+/// What is served over each connection of a listener.
+#[derive(Clone)]
+pub(super) struct Served {
+    pub(super) router: Router,
+    pub(super) trusted_proxies: TrustedProxies,
+    pub(super) closing: CancellationToken,
+}
+
+/// Serves a connection, which is encrypted first if there is a certificate. The time limit of the first head has the handshake, too.
+async fn serve_stream(stream: TrackedStream<TcpStream>, peer: Peer, served: Served, tls: Option<ServerTls>) {
+    let state = Arc::clone(&stream.tracked.state);
+    let Some(tls) = tls else {
+        return serve_connection(stream, state, peer, Scheme::Http, served).await;
+    };
+    let opened = async {
+        let mut first = [0];
+        // Nothing is taken from the stream.
+        stream.stream.peek(&mut first).await?;
+        if first != [HANDSHAKE_RECORD] {
+            return Ok(Opened::Plain(stream));
+        }
+        let stream = tls.accept(stream).await?;
+        Ok::<_, io::Error>(Opened::Encrypted(Box::new(stream)))
+    };
+    let opened = tokio::select! {
+        biased;
+        () = state.ended() => return,
+        () = served.closing.cancelled() => return,
+        opened = opened => opened,
+    };
+    match opened {
+        Ok(Opened::Encrypted(stream)) => serve_connection(*stream, state, peer, Scheme::Https, served).await,
+        // The client is told so, whatever it asks for.
+        Ok(Opened::Plain(stream)) => {
+            let router = Router::new().fallback(https_required);
+            serve_connection(stream, state, peer, Scheme::Http, Served { router, ..served }).await;
+        }
+        Err(error) => {
+            metrics::counter!("mainspring_tls_handshakes_failed_total").increment(1);
+            tracing::debug!(%error, client = %peer.0.ip(), "a connection could not be encrypted");
+        }
+    }
+}
+
+/// A connection of a listener with a certificate.
+enum Opened {
+    Encrypted(Box<TlsStream<TrackedStream<TcpStream>>>),
+    Plain(TrackedStream<TcpStream>),
+}
+
+/// The answer to all that comes over a plain connection to a listener with a certificate.
+async fn https_required() -> ApiError {
+    let message = "This server is reached over TLS only: use https:// in its address.";
+    let error = ApiError::new(StatusCode::BAD_REQUEST, "https-required", message);
+    error.header(header::CONNECTION, "close")
+}
+
+/// Serves a connection, whose stream records what it does in its state.
 pub(super) async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    state: Arc<ConnectionState>,
     peer: Peer,
-    router: Router,
-    closing: CancellationToken,
-    tracked: TrackedConnection,
+    scheme: Scheme,
+    served: Served,
 ) {
-    let state = Arc::clone(&tracked.state);
+    let Served {
+        router,
+        trusted_proxies,
+        closing,
+    } = served;
     let service = service_fn({
         let state = Arc::clone(&state);
         move |mut request: hyper::Request<hyper::body::Incoming>| {
             let active = state.begin_request();
-            request.extensions_mut().insert(peer);
+            let (client, scheme) = trusted_proxies.origin(peer, scheme, request.headers());
+            request.extensions_mut().insert(client);
+            request.extensions_mut().insert(scheme);
             let response = router.clone().oneshot(request);
             async move {
                 let response = response.await?;
@@ -213,7 +320,6 @@ pub(super) async fn serve_connection(
             }
         }
     });
-    let stream = TrackedStream { stream, tracked };
     let mut server = http1::Builder::new();
     // The connection table enforces the time limit of heads, and further ones.
     server.header_read_timeout(None).max_buf_size(MAX_HEAD);
@@ -249,6 +355,8 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use axum::extract::WebSocketUpgrade;
     use axum::routing::get;
     use futures_util::{SinkExt, StreamExt};

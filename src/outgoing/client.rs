@@ -125,6 +125,19 @@ impl OutgoingClient {
         }))
     }
 
+    /// A client for servers that the settings name, with the proxy and the roots of this one. The rules of targets are those of
+    /// workflows, whose URLs their authors choose.
+    pub(crate) fn for_named_servers(&self) -> Self {
+        let Shared {
+            options,
+            no_proxy,
+            resolver,
+            ..
+        } = &*self.0;
+        let lookup = Some(Arc::clone(&resolver.lookup));
+        Self::made(options.clone(), TargetRules::default(), no_proxy.clone(), lookup)
+    }
+
     pub(crate) fn options(&self) -> &OutgoingOptions {
         &self.0.options
     }

@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 
 use super::address::{AddressRange, faces};
+use crate::network::Network;
 
 /// The rules of a node.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +25,7 @@ enum TargetEntry {
     /// `*.example.com`: all names below it.
     Below(String),
     /// `10.0.0.0/8`, or a single address.
-    Network(IpAddr, u8),
+    Network(Network),
 }
 
 impl TargetRules {
@@ -115,8 +116,8 @@ impl TargetEntry {
             )
         };
         let given = text.trim();
-        if let Some(network) = Self::network(given) {
-            return Ok(network);
+        if let Some(network) = Network::parse(given) {
+            return Ok(Self::Network(network));
         }
         if given.contains(['/', ':', '[', ']', '@', '?', '#', '%', '\\']) {
             return Err(wrong());
@@ -135,28 +136,10 @@ impl TargetEntry {
             return Err(wrong());
         }
         // `0x7f.1` is an address, too.
-        if let Some(network) = Self::network(&name) {
-            return Ok(network);
+        if let Some(network) = Network::parse(&name) {
+            return Ok(Self::Network(network));
         }
         Ok(if below { Self::Below(name) } else { Self::Name(name) })
-    }
-
-    fn network(text: &str) -> Option<Self> {
-        let (address, prefix) = match text.split_once('/') {
-            Some((address, prefix)) => (address, Some(prefix)),
-            None => (text, None),
-        };
-        let address = address
-            .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'))
-            .unwrap_or(address);
-        let address: IpAddr = address.parse().ok()?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let prefix = match prefix {
-            Some(prefix) => prefix.parse().ok().filter(|prefix| *prefix <= most)?,
-            None => most,
-        };
-        Some(Self::Network(address, prefix))
     }
 
     /// A name in lower case.
@@ -176,20 +159,7 @@ impl TargetEntry {
     }
 
     fn is_of_address(&self, address: IpAddr) -> bool {
-        let Self::Network(network, prefix) = self else {
-            return false;
-        };
-        match (network, address) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => {
-                let differ = network.to_bits() ^ address.to_bits();
-                differ.checked_shr(32 - u32::from(*prefix)).unwrap_or(0) == 0
-            }
-            (IpAddr::V6(network), IpAddr::V6(address)) => {
-                let differ = network.to_bits() ^ address.to_bits();
-                differ.checked_shr(128 - u32::from(*prefix)).unwrap_or(0) == 0
-            }
-            _ => false,
-        }
+        matches!(self, Self::Network(network) if network.contains(address))
     }
 }
 
@@ -291,11 +261,11 @@ mod tests {
         }
         assert_eq!(
             TargetEntry::read("0x7f.1").unwrap(),
-            TargetEntry::Network("127.0.0.1".parse().unwrap(), 32)
+            TargetEntry::Network(Network::parse("127.0.0.1").unwrap())
         );
         assert_eq!(
             TargetEntry::read("0.0.0.0/0").unwrap(),
-            TargetEntry::Network("0.0.0.0".parse().unwrap(), 0)
+            TargetEntry::Network(Network::parse("0.0.0.0/0").unwrap())
         );
     }
 }

@@ -11,8 +11,10 @@ use tokio_util::sync::CancellationToken;
 use crate::Engine;
 use crate::api::{self, ApiOptions};
 use crate::definition::WorkflowDefinition;
-use crate::http::connections::{ConnectionLimits, ConnectionTable};
-use crate::http::server::{Peer, serve_connection};
+use crate::http::connections::{ConnectionLimits, ConnectionTable, TrackedStream};
+use crate::http::peer::{Peer, Scheme};
+use crate::http::server::{Served, serve_connection};
+use crate::http::trusted_proxies::TrustedProxies;
 use crate::testing::TestDatabase;
 use crate::testing::instructions::{count, runtime};
 
@@ -51,13 +53,17 @@ impl Server {
         let router = api::router(engine.clone(), ApiOptions::default());
         let peer = Peer(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
         let tracked = ConnectionTable::new(ConnectionLimits::default()).track();
-        runtime.spawn(serve_connection(
-            served,
-            peer,
-            router,
-            CancellationToken::new(),
+        let state = std::sync::Arc::clone(&tracked.state);
+        let stream_of_server = TrackedStream {
+            stream: served,
             tracked,
-        ));
+        };
+        let served = Served {
+            router,
+            trusted_proxies: TrustedProxies::default(),
+            closing: CancellationToken::new(),
+        };
+        runtime.spawn(serve_connection(stream_of_server, state, peer, Scheme::Http, served));
         Self {
             runtime,
             of_engine,
