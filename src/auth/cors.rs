@@ -9,8 +9,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::{IntoResponse, Response};
 
 const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, DELETE";
-/// `x-signalr-user-agent` is sent by the client of the live updates.
-const ALLOWED_HEADERS: &str = "authorization, content-type, idempotency-key, x-requested-with, x-signalr-user-agent";
+/// `x-signalr-user-agent` is sent by the client of the live updates, and `x-tenant-id`, which has no effect, by Studio.
+const ALLOWED_HEADERS: &str = "authorization, content-type, idempotency-key, x-requested-with, x-signalr-user-agent, \
+    x-tenant-id";
 const EXPOSED_HEADERS: &str = "content-disposition, etag, location, retry-after, x-elsa-workflow-cannot-start, \
     x-elsa-workflow-instance-id, x-elsa-workflow-instance-ids";
 /// How long a browser may keep the answer to a preflight request, in seconds.

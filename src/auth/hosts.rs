@@ -3,7 +3,7 @@
 //! A web page can make its own name resolve to 127.0.0.1 (DNS rebinding), and its scripts then reach a local engine as
 //! "same origin". They cannot change the `Host` that the browser sends, which is the page's own name. So only known names of
 //! this server are admitted. An address written in digits cannot be rebound; it is admitted if it is the loopback or the
-//! address that the server listens on.
+//! address that the server listens on. A pattern admits all names below one: who can register such a name can rebind it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,21 +12,34 @@ use axum::http::{HeaderValue, Request, StatusCode, header};
 
 use crate::http::ApiError;
 
+/// The entry that admits every name.
+const ANY: &str = "*";
+/// What an entry begins with that admits all names below one.
+const BELOW: &str = "*.";
+
 /// The names and addresses of this server.
 #[derive(Debug)]
 pub(crate) struct AllowedHosts {
     listen: IpAddr,
     names: Vec<String>,
+    /// Names below these are admitted.
+    above: Vec<String>,
     any: bool,
 }
 
 impl AllowedHosts {
     /// The loopback, the address that the server listens on, and the names that the operator allows.
     pub(crate) fn new(listen: SocketAddr, allowed: &[String]) -> Self {
+        let (patterns, names): (Vec<&String>, _) = allowed.iter().partition(|name| name.starts_with(BELOW));
         Self {
             listen: listen.ip(),
-            names: allowed.iter().map(|name| normalize(name)).collect(),
-            any: allowed.iter().any(|name| name == "*"),
+            names: names.into_iter().map(|name| normalize(name)).collect(),
+            above: patterns
+                .into_iter()
+                .filter_map(|pattern| pattern.strip_prefix(BELOW))
+                .map(normalize)
+                .collect(),
+            any: allowed.iter().any(|name| name == ANY),
         }
     }
 
@@ -58,12 +71,56 @@ impl AllowedHosts {
         if self.any || name == "localhost" || self.names.contains(&name) {
             return true;
         }
+        if self.above.iter().any(|above| is_below(&name, above)) {
+            return true;
+        }
         let Ok(address) = name.parse::<IpAddr>() else {
             return false;
         };
         let address = address.to_canonical();
         address.is_loopback() || address == self.listen.to_canonical() || self.listen.is_unspecified()
     }
+}
+
+/// Whether a name is one or more labels in front of another one. Both are in lower case.
+fn is_below(name: &str, above: &str) -> bool {
+    let labels = name.strip_suffix(above).and_then(|rest| rest.strip_suffix('.'));
+    labels.is_some_and(|labels| !labels.is_empty() && !labels.starts_with('.'))
+}
+
+/// Checks an entry of the setting: a name or address without scheme and port, `*.name` for all names below it, or `*`.
+/// Errors: What is wrong.
+#[cfg(any(test, feature = "cli"))]
+pub(crate) fn parse_allowed_host(text: &str) -> Result<String, String> {
+    let wrong = || "give a host name without scheme and port, *.name for all names below it, or *".to_owned();
+    // An empty one, as of a variable without a value, admits nothing.
+    if text == ANY || text.is_empty() {
+        return Ok(text.to_owned());
+    }
+    let name = text.strip_prefix(BELOW).unwrap_or(text);
+    let bare = normalize(name);
+    let is_address = bare.parse::<IpAddr>().is_ok();
+    let is_name = bare.split('.').all(is_label);
+    // An address has no names below it.
+    if is_name && !is_address || is_address && name == text {
+        return Ok(text.to_owned());
+    }
+    Err(wrong())
+}
+
+#[cfg(any(test, feature = "cli"))]
+fn is_label(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    !text.is_empty() && text.bytes().all(plain)
+}
+
+/// Whether an entry of the setting admits names that anyone can register: all, or all below a name of a single label.
+#[cfg(any(test, feature = "cli"))]
+pub(crate) fn admits_strangers(text: &str) -> bool {
+    text == ANY
+        || text
+            .strip_prefix(BELOW)
+            .is_some_and(|name| !normalize(name).contains('.'))
 }
 
 /// The host without port, brackets and a final dot, in lower case.
@@ -122,5 +179,77 @@ mod tests {
         let everywhere = hosts("0.0.0.0:80", &[]);
         assert!(everywhere.admits("10.0.0.8:80") && !everywhere.admits("evil.example"));
         assert!(hosts("0.0.0.0:80", &["*"]).admits("what.ever"));
+    }
+
+    #[test]
+    fn a_pattern_admits_the_names_below_it() {
+        let below = hosts("10.0.0.7:80", &["*.Example.org", "*.svc.", "plain.example"]);
+        for own in [
+            "a.example.org",
+            "A.B.EXAMPLE.ORG:8443",
+            "a.example.org.",
+            "x.svc",
+            "plain.example",
+        ] {
+            assert!(below.admits(own), "{own}");
+        }
+        for foreign in [
+            "example.org",
+            ".example.org",
+            "..example.org",
+            "aexample.org",
+            "a.example.org.evil.example",
+            "a.plain.example",
+            "svc",
+            "*.svc.evil.example",
+        ] {
+            assert!(!below.admits(foreign), "{foreign}");
+        }
+        // An entry without a name admits nothing.
+        assert!(!hosts("10.0.0.7:80", &["*."]).admits("evil.example"));
+    }
+
+    #[test]
+    fn an_entry_is_a_name_an_address_or_a_pattern() {
+        for good in [
+            "",
+            "*",
+            "elsa-service",
+            "a_b.example",
+            "*.example.org",
+            "Workflows.Example.",
+            "10.0.0.7",
+            "[fd00::1]",
+            "fd00::1",
+        ] {
+            assert_eq!(parse_allowed_host(good).as_deref(), Ok(good));
+        }
+        for bad in [
+            "*.",
+            "**",
+            "a.*.example",
+            "*example.org",
+            "https://a.example",
+            "a.example:443",
+            "a b",
+            "a/b",
+            "user@a",
+            "*.10.0.0.7",
+            "*.*.example",
+            "a..b",
+            "10.0.0.0/8",
+            ".",
+        ] {
+            assert!(parse_allowed_host(bad).is_err(), "{bad}");
+        }
+        for (entry, expected) in [
+            ("*", true),
+            ("*.com", true),
+            ("*.com.", true),
+            ("*.example.org", false),
+            ("com", false),
+        ] {
+            assert_eq!(admits_strangers(entry), expected, "{entry}");
+        }
     }
 }
