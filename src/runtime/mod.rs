@@ -47,6 +47,15 @@ pub(crate) use engine::definitions::{KnownWorkflows, PreparedDraft};
 pub(crate) use engine::http_request::{HttpEnd, HttpOutcome, HttpRun};
 #[cfg(feature = "http")]
 pub(crate) use engine::http_routes::{FoundRoute, RouteCandidate, RouteQuery};
+#[cfg(feature = "http")]
+pub(crate) use engine::identity::{
+    admin::IdentityAdmin,
+    applications::{AddedApplication, ApplicationSummary, NewKey},
+    roles::{NewRole, RoleImpact, RoleSummary},
+    sign_in::{SignInRequest, SignedInOutcome, TokenPair},
+    tokens::TokenRefusal,
+    users::{AddedUser, NewUser, UserChange, UserSummary},
+};
 pub use engine::journal::{JournalFilter, JournalRange, StoredJournalRecord};
 pub use engine::link_use::{GenuineLink, LinkPage, LinkUseRequest, LinkUsed};
 pub use engine::observe::InstanceObserver;

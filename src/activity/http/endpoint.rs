@@ -60,7 +60,7 @@ impl Activity for HttpEndpoint {
             .input(
                 InputDescriptor::new("Policy", "String")
                     .category("Security")
-                    .describe("Provide a policy to evaluate. If the policy fails, the request is forbidden."),
+                    .describe("The permission that the caller needs, such as approve:invoices. It implies Authorize."),
             )
             .input(upload("RequestTimeout", "TimeSpan", "The maximum time allowed to process the request."))
             .input(upload("RequestSizeLimit", "Int64", "The maximum request size allowed in bytes."))
@@ -218,13 +218,8 @@ fn routes(inputs: &Map<String, Value>) -> Result<Vec<(EndpointRoute, RouteOption
             None => {}
         }
     }
-    let policy = inputs.get("Policy").and_then(Value::as_str);
-    if let Some(policy) = policy.filter(|policy| !policy.trim().is_empty()) {
-        problems.push(format!(
-            "the policy {policy:?} is unknown: this server has no policies yet; clear Policy, and set Authorize so that a request needs \
-             a credential of the API"
-        ));
-    }
+    let policy = inputs.get("Policy").and_then(Value::as_str).map(str::trim);
+    let policy = policy.filter(|policy| !policy.is_empty());
     let flag = |value: Option<&Value>| value == Some(&Value::Bool(true));
     let exposed = [
         (
@@ -255,6 +250,7 @@ fn routes(inputs: &Map<String, Value>) -> Result<Vec<(EndpointRoute, RouteOption
     let options = RouteOptions {
         path: path.unwrap_or_default().to_owned(),
         authorize: flag(inputs.get("Authorize")),
+        policy: policy.map(str::to_owned),
         request_timeout: length_of_time("RequestTimeout", inputs.get("RequestTimeout"), &mut problems),
         request_size_limit: size("RequestSizeLimit", inputs.get("RequestSizeLimit"), &mut problems),
         file_size_limit: size("FileSizeLimit", inputs.get("FileSizeLimit"), &mut problems),

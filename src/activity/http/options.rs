@@ -16,7 +16,7 @@ pub(crate) struct RouteOptions {
     /// Only a request with a credential of this server is let in.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) authorize: bool,
-    /// Written only by a later version, which knows policies: nodes of this one, whose publish refuses each, then refuse all requests.
+    /// The permission that the caller needs; it asks for a credential as `authorize` does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) policy: Option<String>,
     /// How long a client waits, as .NET's text.

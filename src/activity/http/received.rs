@@ -13,9 +13,12 @@ use super::options::RequestProblem;
 pub(crate) struct ReceivedRequest {
     /// In upper case.
     pub(crate) method: String,
-    /// `http` or `https`, as the client wrote it.
+    /// `http` or `https`, as the client has sent it.
     pub(crate) scheme: String,
     pub(crate) host: String,
+    /// The address of the client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) client: Option<String>,
     /// What workflows are served below: `/workflows`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) path_base: String,
@@ -120,6 +123,7 @@ impl ReceivedRequest {
             "QueryString": query,
             "ContentType": self.header("content-type"),
             "ContentLength": length,
+            "RemoteIpAddress": self.client,
         })
     }
 }

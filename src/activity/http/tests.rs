@@ -404,7 +404,6 @@ fn what_an_endpoint_cannot_be_is_said_at_publish() {
         ("SupportedMethods", json!(["GET", "GET IT"]), "\"GET IT\""),
         ("SupportedMethods", json!(["GTE"]), "PATCH"),
         ("SupportedMethods", json!([]), "SupportedMethods is empty"),
-        ("Policy", json!("Admins"), "the policy \"Admins\" is unknown"),
         ("RequestSizeLimit", json!(-1), "RequestSizeLimit is -1"),
         ("FileSizeLimit", json!(-5), "FileSizeLimit is -5"),
         ("RequestTimeout", json!("-00:00:01"), "no length of time"),

@@ -13,7 +13,8 @@
 //!   nodes.
 //! - `pause_state`: the pause of the cluster as this node knows it; `observed`: who observes instances, and what.
 //! - `kept_events`: whether the inbox has room for more events.
-//! - `token_keys`: the keys of resume links and tokens.
+//! - `token_keys`: the keys of resume links and tokens; `setting_digests`: what nodes compare of who may do what. `known_callers`:
+//!   applications and sessions; `password_hasher`: the threads that hash passwords.
 //! - `composition`: versions with all that they use, from their rows.
 //! - `route_cache`: the routes of published endpoints. `webhooks`: the sinks of webhooks.
 //! - `program_cache`, `definition_cache`: caches of definitions, and `payload_cache`, all on `byte_cache`.
@@ -26,10 +27,14 @@ pub(crate) mod definition_cache;
 pub(crate) mod in_flight;
 pub(crate) mod instance_list;
 pub(crate) mod kept_events;
+#[cfg(feature = "http")]
+pub(crate) mod known_callers;
 pub(crate) mod lifecycle;
 pub(crate) mod locks;
 pub(crate) mod node_context;
 pub(crate) mod observed;
+#[cfg(feature = "http")]
+pub(crate) mod password_hasher;
 pub(crate) mod pause_state;
 pub(crate) mod payload_cache;
 mod precise_sleep;
@@ -39,6 +44,7 @@ pub(crate) mod request;
 #[cfg(feature = "http")]
 pub(crate) mod route_cache;
 pub(crate) mod services;
+pub(crate) mod setting_digests;
 pub(crate) mod settings;
 pub(crate) mod token_keys;
 pub(crate) mod unsupported;

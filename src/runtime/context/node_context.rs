@@ -19,7 +19,7 @@ use super::pause_state::PauseState;
 use super::program_cache::ProgramCache;
 use super::replies::ReplyRegistry;
 #[cfg(feature = "http")]
-use super::route_cache::RouteCache;
+use super::route_cache::RouteCaches;
 use super::services;
 use super::token_keys::TokenKeys;
 use super::waiting_requests::WaitingRequests;
@@ -57,6 +57,8 @@ pub(crate) struct NodeContext {
     pub(crate) observed: Arc<Observed>,
     /// They outlive the incarnation.
     pub(crate) token_keys: Arc<TokenKeys>,
+    /// Digests of what decides at this node who may do what, as they are recorded.
+    pub(crate) identity_settings: Vec<String>,
     /// Notified when this node has published triggers: the inbox may keep events for them.
     pub(crate) inbox_matches: Notify,
     /// Notified when this node has accepted a bulk action.
@@ -116,7 +118,7 @@ pub(crate) struct Caches {
     pub(crate) definitions: DefinitionCache,
     /// The routes of published endpoints.
     #[cfg(feature = "http")]
-    pub(crate) routes: RouteCache,
+    pub(crate) routes: RouteCaches,
 }
 
 /// What carries notifications: to other nodes, and to the callers that wait on this one.
@@ -129,6 +131,16 @@ pub(crate) struct Notifications {
 }
 
 impl NodeContext {
+    /// The time by the database's clock, without another query: the answer to a check-in and how long ago it came. Never ahead of the
+    /// database.
+    #[cfg(feature = "http")]
+    pub(crate) fn database_now(&self) -> chrono::DateTime<chrono::Utc> {
+        let report = self.lifecycle.reports.borrow();
+        let passed = chrono::TimeDelta::from_std(report.received.elapsed()).unwrap_or_default();
+        let at = report.check_in.clock;
+        at.checked_add_signed(passed).unwrap_or(at)
+    }
+
     /// Claims nothing new from now on, and wakes the other nodes for what is accepted.
     pub(crate) fn begin_drain(&self) {
         self.lifecycle.draining.cancel();

@@ -372,7 +372,7 @@ pub struct Readiness {
     /// instances.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The services whose server is away: `locks`, `signal`, `wake`, `mail`. The node is still ready.
+    /// The services whose server is away: `locks`, `signal`, `wake`, `mail`, `openid`. The node is still ready.
     pub away: Vec<&'static str>,
     /// Why they are away, by their names, where that is known.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

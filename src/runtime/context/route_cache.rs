@@ -204,6 +204,52 @@ impl RouteCache {
     }
 }
 
+/// The most tenants whose routes a node keeps; when there are more, all are read again.
+const MOST_TENANTS: usize = 1_000;
+
+/// The routes of an incarnation, by tenant.
+#[derive(Default)]
+pub(crate) struct RouteCaches(RwLock<HashMap<TenantId, Arc<RouteCache>>>);
+
+impl RouteCaches {
+    /// Those of one tenant, which may not be read yet.
+    pub(crate) fn of(&self, tenant: &TenantId) -> Arc<RouteCache> {
+        let known = self
+            .0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(tenant)
+            .cloned();
+        known.unwrap_or_else(|| {
+            let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            if all.len() >= MOST_TENANTS {
+                all.clear();
+            }
+            Arc::clone(all.entry(tenant.clone()).or_default())
+        })
+    }
+
+    /// Follows a notification.
+    pub(crate) fn invalidate(&self, notification: &CacheNotification) {
+        self.each(|routes| routes.invalidate(notification));
+    }
+
+    /// The definitions have this revision.
+    pub(crate) fn verify(&self, revision: i64) {
+        self.each(|routes| routes.verify(revision));
+    }
+
+    /// The next lookup reads what has changed.
+    pub(crate) fn expire(&self) {
+        self.each(RouteCache::expire);
+    }
+
+    fn each(&self, with: impl Fn(&RouteCache)) {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        all.values().for_each(|routes| with(routes));
+    }
+}
+
 type Parsed = Vec<(Template, Methods, PublishedRoute)>;
 
 /// The routes by their definitions, without those that this build cannot read: another build has published them.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::services::Services;
+use super::setting_digests::SettingDigests;
 use crate::cluster::election::FiringMode;
 use crate::id::NodeId;
 use crate::store::inbox::InboxBudget;
@@ -61,12 +62,19 @@ pub(crate) struct Settings {
     pub(crate) webhook_sinks: Option<Vec<WebhookSink>>,
     #[cfg(feature = "http")]
     pub(crate) webhook_sources: Vec<WebhookSource>,
+    /// The password of the user `admin`, who is added if there is no user.
+    #[cfg(feature = "http")]
+    pub(crate) admin_password: Option<AdminPassword>,
+    #[cfg(feature = "http")]
+    pub(crate) token_lifetimes: TokenLifetimes,
     pub(crate) roles: Vec<Role>,
     pub(crate) single_scheduler: bool,
     pub(crate) cache_bytes: usize,
     pub(crate) claimed_bytes: usize,
     pub(crate) services: Services,
     pub(crate) token_secret: Option<TokenSecret>,
+    /// What the nodes of a cluster compare of who may do what.
+    pub(crate) identity_settings: SettingDigests,
     pub(crate) public_url: Option<String>,
     /// Links begin with `https://`.
     pub(crate) require_https_links: bool,
@@ -86,6 +94,37 @@ impl Settings {
             (false, _) => FiringMode::Off,
             (true, false) => FiringMode::EveryNode,
             (true, true) => FiringMode::Leader,
+        }
+    }
+}
+
+/// The password of the first administrator.
+#[cfg(feature = "http")]
+#[derive(Clone)]
+pub(crate) struct AdminPassword(pub(crate) String);
+
+#[cfg(feature = "http")]
+impl std::fmt::Debug for AdminPassword {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AdminPassword(…)")
+    }
+}
+
+/// How long the tokens of users are good.
+#[cfg(feature = "http")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TokenLifetimes {
+    pub(crate) access: Duration,
+    pub(crate) refresh: Duration,
+}
+
+#[cfg(feature = "http")]
+impl Default for TokenLifetimes {
+    /// As in Elsa.
+    fn default() -> Self {
+        Self {
+            access: Duration::from_secs(3600),
+            refresh: Duration::from_secs(2 * 3600),
         }
     }
 }

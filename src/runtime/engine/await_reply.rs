@@ -97,7 +97,7 @@ impl Engine {
         let Ok(node) = self.node() else {
             return WorkStatus::Pending;
         };
-        work::status(&node.database.pool, &self.inner.tenant, instance, work)
+        work::status(&node.database.pool, &self.tenant, instance, work)
             .await
             .unwrap_or(WorkStatus::Pending)
     }
@@ -156,7 +156,7 @@ impl Engine {
         let Ok(node) = self.node() else {
             return WorkStatus::Unknown;
         };
-        let status = work::start_status(&node.database.pool, &self.inner.tenant, instance, accepted_by);
+        let status = work::start_status(&node.database.pool, &self.tenant, instance, accepted_by);
         match tokio::time::timeout_at(deadline + FLUSH_TIMEOUT, status).await {
             Ok(Ok(status)) => status,
             Ok(Err(_)) | Err(_) => WorkStatus::Unknown,

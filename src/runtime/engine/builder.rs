@@ -13,6 +13,9 @@ use crate::lock::LockProvider;
 #[cfg(feature = "http")]
 use crate::mail::{MailClient, MailOptions};
 use crate::runtime::context::services::Services;
+use crate::runtime::context::setting_digests::SettingDigests;
+#[cfg(feature = "http")]
+use crate::runtime::context::settings::{AdminPassword, TokenLifetimes};
 use crate::runtime::context::settings::{Role, Settings, TokenSecret};
 use crate::signal::CacheSignal;
 use crate::store::inbox::InboxBudget;
@@ -25,6 +28,10 @@ use crate::{Error, Result};
 
 /// The longest node id. It comes last in `application_name`, which PostgreSQL cuts at 63 bytes.
 const LONGEST_NAME: usize = 100;
+
+/// The longest time for which a refresh token is good.
+#[cfg(feature = "http")]
+const LONGEST_SESSION: Duration = Duration::from_secs(90 * 24 * 3600);
 
 /// Sets up an [`Engine`]. Every setting has a default that suits one node of a small cluster.
 pub struct EngineBuilder {
@@ -71,12 +78,17 @@ impl EngineBuilder {
                 webhook_sinks: None,
                 #[cfg(feature = "http")]
                 webhook_sources: Vec::new(),
+                #[cfg(feature = "http")]
+                admin_password: None,
+                #[cfg(feature = "http")]
+                token_lifetimes: TokenLifetimes::default(),
                 roles: vec![Role::Api, Role::Worker, Role::Scheduler],
                 single_scheduler: false,
                 cache_bytes: 256 << 20,
                 claimed_bytes: 24 << 20,
                 services: Services::default(),
                 token_secret: None,
+                identity_settings: SettingDigests::default(),
                 public_url: None,
                 require_https_links: false,
                 on_hang: HangReport::default(),
@@ -269,6 +281,16 @@ impl EngineBuilder {
         self
     }
 
+    /// What decides at this node who may do what, as names of settings and their values: the nodes of a cluster compare the digests
+    /// of what both have, and log a difference. Default: nothing, which is compared with nothing.
+    pub fn identity_settings<N: Into<String>, V: AsRef<[u8]>>(
+        mut self,
+        settings: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        self.settings.identity_settings = SettingDigests::new(settings);
+        self
+    }
+
     /// Where clients reach the API, up to its own paths: `https://workflows.example`. Resume links begin with it. Default: none, so
     /// a link is only a path.
     pub fn public_url(mut self, url: impl Into<String>) -> Self {
@@ -333,6 +355,28 @@ impl EngineBuilder {
     #[cfg(feature = "http")]
     pub fn webhook_lifetime(mut self, lifetime: Duration) -> Self {
         self.settings.webhook_lifetime = lifetime;
+        self
+    }
+
+    /// The password of the user `admin` with the role `admin`, who is added when the engine starts if there is no user. Default:
+    /// none is added.
+    #[cfg(feature = "http")]
+    pub fn admin_password(mut self, password: impl Into<String>) -> Self {
+        self.settings.admin_password = Some(AdminPassword(password.into()));
+        self
+    }
+
+    /// How long an access token of a user is good, in whole seconds. Default: 1 h.
+    #[cfg(feature = "http")]
+    pub fn access_token_lifetime(mut self, lifetime: Duration) -> Self {
+        self.settings.token_lifetimes.access = lifetime;
+        self
+    }
+
+    /// How long a refresh token is good, which is used once; at least as long as an access token. Default: 2 h.
+    #[cfg(feature = "http")]
+    pub fn refresh_token_lifetime(mut self, lifetime: Duration) -> Self {
+        self.settings.token_lifetimes.refresh = lifetime;
         self
     }
 
@@ -408,7 +452,15 @@ impl EngineBuilder {
             self.settings.workers = 0;
         }
         #[cfg(feature = "http")]
-        self.check_webhooks()?;
+        {
+            let TokenLifetimes { access, refresh } = self.settings.token_lifetimes;
+            if access < Duration::from_secs(1) || refresh < access || refresh > LONGEST_SESSION {
+                let message = "an access token must be good for at least 1 s, and a refresh token for as long or longer, at most \
+                               for 90 days";
+                return Err(Error::invalid("invalid-settings", message));
+            }
+            self.check_webhooks()?;
+        }
         #[cfg(feature = "http")]
         self.catalogue.http_services().spool.prepare().await?;
         Engine::start(self.settings, self.catalogue, self.interpreter).await

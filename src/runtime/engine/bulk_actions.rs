@@ -72,7 +72,7 @@ impl Engine {
         let id = uuid::Uuid::new_v4().simple().to_string();
         let filter = serde_json::to_value(filter)
             .map_err(|error| Error::internal("a filter cannot be written").caused_by(error))?;
-        bulk_action::accept(&node.database.pool, &self.inner.tenant, &id, deletes, &filter).await?;
+        bulk_action::accept(&self.changes(&node), &self.tenant, &id, deletes, &filter).await?;
         node.bulk_actions.notify_one();
         Ok(id)
     }
@@ -80,7 +80,7 @@ impl Engine {
     /// The bulk actions: unfinished ones first, then those that finished last.
     pub async fn bulk_actions(&self, page: Page) -> Result<Listed<BulkAction>> {
         let pool = self.node()?;
-        let rows = bulk_action::list(pool.database.reads.lists(), &self.inner.tenant, None, MOST_LISTED).await?;
+        let rows = bulk_action::list(pool.database.reads.lists(), &self.tenant, None, MOST_LISTED).await?;
         let (limit, offset) = page.window();
         let (limit, offset) = (
             usize::try_from(limit).unwrap_or(0),
@@ -95,7 +95,7 @@ impl Engine {
     /// One of them.
     pub async fn bulk_action(&self, id: &str) -> Result<BulkAction> {
         let node = self.node()?;
-        let rows = bulk_action::list(node.database.reads.by_key(), &self.inner.tenant, Some(id), 1).await?;
+        let rows = bulk_action::list(node.database.reads.by_key(), &self.tenant, Some(id), 1).await?;
         rows.into_iter()
             .next()
             .map(view)

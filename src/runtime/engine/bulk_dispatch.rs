@@ -46,13 +46,16 @@ impl Engine {
             )));
         }
         let (engine, request) = (self.clone(), Arc::new(request));
+        // The request has one entry in the audit: that of its first start.
+        let silent = self.without_origin();
         let concurrent = (CONCURRENT_BYTES / bytes.max(1)).clamp(1, CONCURRENT);
         let starting = node.lifecycle.tasks.spawn(async move {
-            let (engine, request, has_failed) = (&engine, &request, &AtomicBool::new(false));
+            let (engine, silent, request, has_failed) = (&engine, &silent, &request, &AtomicBool::new(false));
             let start = |number: u32| async move {
                 if has_failed.load(Relaxed) {
                     return None;
                 }
+                let engine = if number == 0 { engine } else { silent };
                 let accepted = engine.dispatch(numbered(request, number)).await;
                 has_failed.fetch_or(accepted.is_err(), Relaxed);
                 Some(accepted)

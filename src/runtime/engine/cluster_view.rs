@@ -212,7 +212,7 @@ impl Engine {
     /// those that finished within the last ten minutes. Cancellation safe.
     pub async fn cluster_fan_outs(&self, page: Page) -> Result<Listed<ClusterFanOut>> {
         let rows = fan_out::list(self.node()?.database.reads.lists(), MOST_FAN_OUTS).await?;
-        let of_tenant = rows.into_iter().filter(|row| row.tenant == self.inner.tenant.as_str());
+        let of_tenant = rows.into_iter().filter(|row| row.tenant == self.tenant.as_str());
         Ok(paged(of_tenant.map(cluster_fan_out).collect(), page))
     }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Engine;
 use super::signed_token::{Permission, SignedToken};
+use crate::id::TenantId;
 use crate::store::token;
 use crate::{Error, Result};
 
@@ -45,7 +46,7 @@ impl Engine {
         let now = token::clock(&self.node()?.database.pool).await?;
         let lifetime = i64::try_from(LIFETIME.as_millis()).unwrap_or(i64::MAX);
         let token = SignedToken {
-            tenant: self.inner.tenant.as_str().to_owned(),
+            tenant: self.tenant.as_str().to_owned(),
             permission: ConnectionPermission {
                 connection: connection_id.clone(),
                 has_key,
@@ -56,12 +57,13 @@ impl Engine {
         Ok(ConnectionToken { connection_id, token })
     }
 
-    /// Uses up a token; returns the id of its connection. [`Error::is_invalid`] if no node of this cluster has signed it, it
+    /// Uses up a token; returns the tenant of the client that requested it. [`Error::is_invalid`] if no node of this cluster has signed it, it
     /// has expired, it was used before, or the key is needed and missing. Cancellation safe: if the future is dropped, the
     /// token may be used up.
-    pub async fn spend_connection_token(&self, text: &str, needs_key: bool) -> Result<String> {
+    pub async fn spend_connection_token(&self, text: &str, needs_key: bool) -> Result<TenantId> {
         let token: SignedToken<ConnectionPermission> = self.read_token(text).await?;
         let invalid = SignedToken::<ConnectionPermission>::invalid;
+        let tenant = TenantId::from(token.tenant);
         let ConnectionPermission { connection, has_key } = token.permission;
         if needs_key && !has_key {
             return Err(invalid());
@@ -70,8 +72,8 @@ impl Engine {
         let expires = expires.ok_or_else(invalid)?;
         let node = self.node()?;
         let pool = &node.database.pool;
-        match token::spend(pool, &self.inner.tenant, &connection, expires).await? {
-            token::Spent::Now => Ok(connection),
+        match token::spend(pool, &tenant, &connection, expires).await? {
+            token::Spent::Now => Ok(tenant),
             token::Spent::Expired => Err(SignedToken::<ConnectionPermission>::expired()),
             token::Spent::Before => {
                 Err(Error::invalid("token-used", "this token was used before").field("id", "was used before"))

@@ -200,7 +200,7 @@ impl Engine {
     /// The dead letters, newest first. Cancellation safe.
     pub async fn dead_letters(&self, filter: &DeadLetterFilter, page: Page) -> Result<Listed<DeadLetter>> {
         let (limit, offset) = page.window();
-        let (node, tenant) = (self.node()?, &self.inner.tenant);
+        let (node, tenant) = (self.node()?, &self.tenant);
         let numbers = filter.numbers()?;
         let which = filter.which(&numbers);
         let (total_count, rows) = dead_letter::list(node.database.reads.lists(), tenant, which, limit, offset).await?;
@@ -224,7 +224,7 @@ impl Engine {
         let node = self.accepting()?;
         let lifetime = self.inner.settings.inbox_lifetime;
         let stimulus = stimulus::replay(
-            &node.database.pool,
+            &self.changes(&node),
             node.database.lock_class(),
             self.tenant(),
             number(id)?,
@@ -239,7 +239,7 @@ impl Engine {
                 published: replayed.published.map(|published| event_published(&node, &published)),
             });
         }
-        let replayed = dead_letter::replay(&node.database.pool, self.tenant(), number(id)?).await?;
+        let replayed = dead_letter::replay(&self.changes(&node), self.tenant(), number(id)?).await?;
         if replayed.work.is_some() {
             node.work_accepted(Some(&replayed.instance), None, 1);
         }
@@ -278,7 +278,7 @@ impl Engine {
             picked.into_iter().partition(|letter| letter.is_plain);
         let together: Vec<i64> = together.into_iter().map(|letter| letter.id).collect();
         for ids in together.chunks(AT_ONCE) {
-            let many = dead_letter::replay_many(&node.database.pool, tenant, ids).await?;
+            let many = dead_letter::replay_many(&self.changes(&node), tenant, ids).await?;
             done.replayed += many.rows;
             done.not_needed += many.taken.saturating_sub(many.rows);
             if many.rows > 0 {
@@ -311,13 +311,13 @@ impl Engine {
     /// Deletes a dead letter. [`Error::is_conflict`](crate::Error::is_conflict), code `dead-letter-needed`, if its instance
     /// would wait forever without it. Cancellation safe.
     pub async fn delete_dead_letter(&self, id: &str) -> Result<()> {
-        dead_letter::delete(&self.node()?.database.pool, self.tenant(), number(id)?).await?;
+        dead_letter::delete(&self.changes(&*self.node()?), self.tenant(), number(id)?).await?;
         tracing::info!(dead_letter = id, "a dead letter was deleted");
         Ok(())
     }
 
     fn tenant(&self) -> &TenantId {
-        &self.inner.tenant
+        &self.tenant
     }
 }
 

@@ -29,7 +29,7 @@ impl Engine {
     /// unknown.
     pub async fn delete(&self, id: &InstanceId) -> Result<bool> {
         let node = self.accepting()?;
-        let Some(deleted) = delete::delete(&node.database.pool, &self.inner.tenant, id).await? else {
+        let Some(deleted) = delete::delete(&self.changes_of(&node, id), &self.tenant, id).await? else {
             return Ok(false);
         };
         node.cancel_bursts(id);
@@ -104,7 +104,7 @@ impl Engine {
         }
         let node = self.accepting()?;
         let pools = ListPools::of_reads(&node.database.reads);
-        match bounded_list(delete::list_ids(pools, &self.inner.tenant, &meant)).await {
+        match bounded_list(delete::list_ids(pools, &self.tenant, &meant)).await {
             Ok(ids) => Ok((i64::try_from(ids.len()).is_ok_and(|count| count <= MAX_DIRECT)).then_some(ids)),
             Err(error) if error.code() == "read-timeout" => Ok(None),
             Err(error) => Err(error),

@@ -61,7 +61,7 @@ impl Engine {
         };
         let hash = event_hash(&request.name);
         let event = NewEvent {
-            tenant: self.inner.tenant.clone(),
+            tenant: self.tenant.clone(),
             request: request_key,
             hash,
             name: "Elsa.Event".to_owned(),
@@ -70,10 +70,10 @@ impl Engine {
             instance: request.instance_id,
             activity_execution_id: request.activity_execution_id,
             lifetime: self.inner.settings.inbox_lifetime,
-            may_keep: node.kept_events.has_room(&self.inner.tenant, &hash),
+            may_keep: node.kept_events.has_room(&self.tenant, &hash),
             link,
         };
-        let published = event::publish(&node.database.pool, node.database.lock_class(), &event).await?;
+        let published = event::publish(&self.changes(&node), node.database.lock_class(), &event).await?;
         if published.no_room {
             return Err(node.kept_events.refused(&event.tenant, &event.hash, &request.name));
         }
@@ -94,7 +94,7 @@ impl Engine {
     /// because the event may have caused the fault.
     async fn check_target(&self, node: &NodeContext, id: &InstanceId, key: Option<&IdempotencyKey>) -> Result<()> {
         // Without the state: an instance may wait at thousands of bookmarks.
-        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+        let (pool, tenant) = (&node.database.pool, &self.tenant);
         match instance::find_summary(pool, tenant, id).await? {
             Some(row) if row.sub_status == SubStatusCode::Faulted.number() => {}
             Some(_) => return Ok(()),
@@ -102,9 +102,7 @@ impl Engine {
             None => return self.instance_by_key(id).await.map(drop),
         }
         if let Some(key) = key
-            && find_request(&node.database.pool, &self.inner.tenant, key)
-                .await?
-                .is_some()
+            && find_request(&node.database.pool, &self.tenant, key).await?.is_some()
         {
             return Ok(());
         }

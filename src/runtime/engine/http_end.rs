@@ -158,7 +158,7 @@ impl Engine {
     /// Whether an instance is committed; `None` if that cannot be read.
     async fn has_instance(&self, instance: &InstanceId, until: Instant) -> Option<bool> {
         let node = self.node().ok()?;
-        let finding = instance::find(&node.database.pool, &self.inner.tenant, instance);
+        let finding = instance::find(&node.database.pool, &self.tenant, instance);
         let found = tokio::time::timeout_at(until + FLUSH_TIMEOUT, finding).await;
         Some(found.ok()?.ok()?.is_some())
     }
@@ -179,7 +179,7 @@ impl Engine {
     ) -> Result<()> {
         let withdrawing = async {
             let node = self.node()?;
-            work::withdraw(&node.database.pool, &self.inner.tenant, instance, work, key).await
+            work::withdraw(&node.database.pool, &self.tenant, instance, work, key).await
         };
         match tokio::time::timeout_at(until + FLUSH_TIMEOUT, withdrawing).await {
             Ok(Ok(Withdrawal::Discarded)) => return Err(not_run()),
@@ -208,7 +208,7 @@ impl Engine {
         is_volatile: bool,
         deadline: Instant,
     ) -> Result<Option<HttpOutcome>> {
-        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+        let (pool, tenant) = (&node.database.pool, &self.tenant);
         let instance = before
             .instance
             .clone()
@@ -283,7 +283,7 @@ impl Engine {
 
     /// The status of a start that another registration has accepted; unknown if it cannot be read.
     async fn status_of_start(&self, node: &NodeContext, instance: &InstanceId) -> WorkStatus {
-        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+        let (pool, tenant) = (&node.database.pool, &self.tenant);
         let status = work::start_status(pool, tenant, instance, node.database.incarnation).await;
         status.unwrap_or(WorkStatus::Pending)
     }

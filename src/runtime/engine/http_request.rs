@@ -136,7 +136,7 @@ impl Engine {
     /// What a read of the database has.
     pub(crate) async fn is_known_request(&self, scope: &str, key: &str) -> Result<bool> {
         let node = self.accepting()?;
-        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+        let (pool, tenant) = (&node.database.pool, &self.tenant);
         request::is_known(pool, tenant, HTTP_ROUTE, &text_of_key(scope, key)).await
     }
 
@@ -155,7 +155,7 @@ impl Engine {
     ) -> Result<Option<HttpOutcome>> {
         let node = self.accepting()?;
         let key = scoped_key(scope, idempotency);
-        match find_request(&node.database.pool, &self.inner.tenant, &key).await? {
+        match find_request(&node.database.pool, &self.tenant, &key).await? {
             Some(before) => self.await_repeated(&node, &key, before, is_volatile, deadline).await,
             None => Ok(None),
         }
@@ -170,7 +170,7 @@ impl Engine {
         if !run.files.is_empty() && node.claims.workers.count == 0 {
             // No other node can run it. A repeat only reads.
             if let Some(key) = &key
-                && let Some(before) = find_request(&node.database.pool, &self.inner.tenant, key).await?
+                && let Some(before) = find_request(&node.database.pool, &self.tenant, key).await?
                 && let Some(outcome) = self.await_repeated(&node, key, before, true, run.deadline).await?
             {
                 return Ok(outcome);
@@ -225,7 +225,7 @@ impl Engine {
         instance: &InstanceId,
         is_new_id: bool,
     ) -> (RequestOfRow, WaitingRequest) {
-        let id = key.map_or_else(RequestId::random, |key| request_id(&self.inner.tenant, key));
+        let id = key.map_or_else(RequestId::random, |key| request_id(&self.tenant, key));
         // A later burst must not answer a client that has received 202.
         let left = run.deadline.saturating_duration_since(Instant::now());
         let held_for = run.wait_for_response.map(|time| time.min(left));
@@ -252,7 +252,7 @@ impl Engine {
     ) -> Result<Acceptance> {
         let derived = key.filter(|_| run.instance_id.is_none() && !run.files.is_empty());
         if let Some(key) = derived {
-            let instance = InstanceId::of_request(request_id(&self.inner.tenant, key));
+            let instance = InstanceId::of_request(request_id(&self.tenant, key));
             match self.accept_start_of(node, run, Some(key), instance, false).await {
                 // The instance of an earlier request with this key, which has expired.
                 Err(error) if error.code() == "instance-id-taken" => {}
@@ -286,7 +286,7 @@ impl Engine {
         else {
             return Err(Error::internal("the target of a request is no start"));
         };
-        let tenant = &self.inner.tenant;
+        let tenant = &self.tenant;
         let none = Map::new();
         let values = StartValues {
             input: &none,
@@ -329,6 +329,7 @@ impl Engine {
             }),
             has_chosen_id: !is_new_id,
             claimed: false,
+            origin: None,
         };
         Ok(match accept_to_run(node, start, run.deadline).await? {
             (_, Some(reply)) => {
@@ -365,7 +366,7 @@ impl Engine {
             request: Some(request),
         })?;
         Ok(
-            match work::accept_resume(&node.database.pool, &self.inner.tenant, id, &body, key, None).await? {
+            match work::accept_resume(&node.database.pool, &self.tenant, id, &body, key, None).await? {
                 AcceptedResume::New(work) => {
                     let reply = node.notifications.replies.register(id, work);
                     node.work_accepted(Some(id), Some(work), 1);

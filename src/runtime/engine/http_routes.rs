@@ -110,8 +110,9 @@ impl Engine {
     pub(crate) async fn find_route(&self, query: &RouteQuery<'_>) -> Result<FoundRoute> {
         let path = RequestPath::parse(query.path).map_err(|error| Error::invalid("invalid-path", error.to_string()))?;
         let node = self.node()?;
-        let (pool, cache) = (node.database.reads.by_key(), &node.caches.routes);
-        let tenant = &self.inner.tenant;
+        let tenant = &self.tenant;
+        let cache = node.caches.routes.of(tenant);
+        let (pool, cache) = (node.database.reads.by_key(), &*cache);
         let method = query.method.to_ascii_lowercase();
         let names_instance = query.instance_id.is_some();
         let literal = |method: &str| Some(hash_of(&path.shape()?, method));

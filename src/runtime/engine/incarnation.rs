@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{cache_invalidation, lock_reports, service_domains};
+use super::{cache_invalidation, identity_settings, lock_reports, service_domains};
 use crate::Result;
 use crate::cluster::{Membership, MembershipOptions, election};
 use crate::db::{Connector, NotifierTask, Pool, ReadPool};
@@ -24,7 +24,7 @@ use crate::runtime::context::pause_state::PauseState;
 use crate::runtime::context::program_cache::ProgramCache;
 use crate::runtime::context::replies::ReplyRegistry;
 #[cfg(feature = "http")]
-use crate::runtime::context::route_cache::RouteCache;
+use crate::runtime::context::route_cache::RouteCaches;
 use crate::runtime::context::settings::Settings;
 use crate::runtime::context::token_keys::TokenKeys;
 use crate::runtime::context::waiting_requests::WaitingRequests;
@@ -86,6 +86,7 @@ pub(super) struct OtherLoops {
     webhooks: AbortOnDropHandle<()>,
     lock_reports: AbortOnDropHandle<()>,
     service_domains: AbortOnDropHandle<()>,
+    identity_settings: AbortOnDropHandle<()>,
     wake_notifications: AbortOnDropHandle<()>,
     cache_signals: AbortOnDropHandle<()>,
     unsupported: AbortOnDropHandle<()>,
@@ -158,6 +159,7 @@ pub(super) async fn start(
     let lock_reports = spawn(lock_reports::answer(Arc::clone(&node)));
     let roles = shared.settings.effective_roles();
     let service_domains = spawn(service_domains::keep(Arc::clone(&node), roles));
+    let identity_settings = spawn(identity_settings::compare(Arc::clone(&node)));
     Ok(RunningNode {
         membership,
         context: node,
@@ -172,6 +174,7 @@ pub(super) async fn start(
                 webhooks,
                 lock_reports,
                 service_domains,
+                identity_settings,
                 wake_notifications,
                 cache_signals,
                 unsupported,
@@ -208,7 +211,9 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
     let cluster = store_node::cluster_name(&pool).await?;
     let services = settings.services.open(connector, incarnation, &cluster).await?;
     let domains = || services.domains(&settings.services);
-    service_domains::join(&pool, incarnation, &settings.effective_roles(), domains).await?;
+    let identity_settings = settings.identity_settings.recorded(&cluster);
+    let roles = settings.effective_roles();
+    service_domains::join(&pool, incarnation, &roles, &identity_settings, domains).await?;
     let instances = settings
         .services
         .instance_locks(&membership.locks, || owner(cluster, incarnation, &pool));
@@ -238,7 +243,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
             programs: Arc::clone(&shared.programs),
             definitions: DefinitionCache::new(settings.cache_bytes / 4),
             #[cfg(feature = "http")]
-            routes: RouteCache::default(),
+            routes: RouteCaches::default(),
         },
         claims: ClaimState::new(
             settings.workers,
@@ -259,6 +264,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
         pause: PauseState::default(),
         observed: Arc::clone(&shared.observed),
         token_keys: Arc::clone(&shared.token_keys),
+        identity_settings,
         inbox_matches: Notify::new(),
         bulk_actions: Notify::new(),
         inbox_lifetime: i64::try_from(settings.inbox_lifetime.as_micros()).unwrap_or(i64::MAX),
@@ -319,6 +325,7 @@ impl RunningNode {
             _ = &mut others.webhooks => "its sender of webhooks ended",
             _ = &mut others.lock_reports => "its lock reports ended",
             _ = &mut others.service_domains => "its comparison of services ended",
+            _ = &mut others.identity_settings => "its comparison of identity settings ended",
             _ = &mut others.cache_signals => "its subscription to cache invalidations ended",
             _ = &mut others.unsupported => "its list of unsupported versions ended",
             _ = &mut connections.candidate => "its candidate in the election ended",

@@ -56,7 +56,7 @@ impl Engine {
         let filter = list_filter(filter)?;
         let node = self.node()?;
         let pools = ListPools::of_reads(&node.database.reads);
-        let listed = bounded_list(list::list(pools, &self.inner.tenant, &filter, &wanted)).await?;
+        let listed = bounded_list(list::list(pools, &self.tenant, &filter, &wanted)).await?;
         Ok(InstanceList {
             items: listed.rows.into_iter().map(summary).collect(),
             total_count: listed.total,

@@ -31,7 +31,7 @@ impl Engine {
     /// The same without what the history says: no list delays it, so callers that wait for an instance read it so.
     pub(super) async fn instance_by_key(&self, id: &InstanceId) -> Result<InstanceDetail> {
         let node = self.node()?;
-        let shown = instance::show(node.database.reads.by_key(), &self.inner.tenant, id).await?;
+        let shown = instance::show(node.database.reads.by_key(), &self.tenant, id).await?;
         let shown = shown.ok_or_else(|| no_instance(id))?;
         let (is_executing, is_system) = (shown.is_executing, shown.is_system);
         let mut workflow_state = match shown.state {

@@ -95,7 +95,7 @@ impl Engine {
                 total_count_is_estimate: false,
             });
         }
-        let (node, tenant) = (self.node()?, &self.inner.tenant);
+        let (node, tenant) = (self.node()?, &self.tenant);
         let filter = EntryFilter {
             activity_ids: filter.activity_ids,
             node_ids: filter.activity_node_ids,
@@ -117,7 +117,7 @@ impl Engine {
     /// Reads the last entry about the start, the completion or the fault of an activity (code `entry-not-found` if there is
     /// none).
     pub async fn last_journal_entry(&self, id: &InstanceId, activity: &ActivityId) -> Result<StoredJournalRecord> {
-        let (node, tenant) = (self.node()?, &self.inner.tenant);
+        let (node, tenant) = (self.node()?, &self.tenant);
         let filter = EntryFilter {
             activity_ids: vec![activity.as_str().to_owned()],
             events: ["Started", "Completed", "Faulted"].map(str::to_owned).to_vec(),
@@ -141,7 +141,7 @@ impl Engine {
     }
 
     async fn journal_entries(&self, id: &InstanceId, limit: i64, offset: i64) -> Result<(u64, Vec<JournalRecord>)> {
-        let (node, tenant) = (self.node()?, &self.inner.tenant);
+        let (node, tenant) = (self.node()?, &self.tenant);
         let lists = node.database.reads.lists();
         let (mut total, rows) = bounded_list(journal::list(lists, tenant, id, limit, offset)).await?;
         // Each record of a page carries the total, and a page behind the last entry has none.
@@ -156,7 +156,7 @@ impl Engine {
 
     /// Fails if there is neither an instance nor an accepted start with this id.
     pub(super) async fn check_exists(&self, id: &InstanceId) -> Result<()> {
-        let (node, tenant) = (self.node()?, &self.inner.tenant);
+        let (node, tenant) = (self.node()?, &self.tenant);
         let pool = node.database.reads.by_key();
         // Twice: between the two reads a pending start may have been committed.
         for _ in 0..2 {

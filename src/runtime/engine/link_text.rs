@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::Mac;
 
 use crate::Result;
-use crate::id::{LinkId, TenantId};
+use crate::id::LinkId;
 use crate::runtime::context::token_keys::SigningKey;
 
 /// The bytes of the number of the key.
@@ -46,16 +46,16 @@ impl UnverifiedLink {
         })
     }
 
-    /// Whether this key has signed it for this tenant. Compared in constant time.
-    pub(super) fn is_signed_by(&self, key: &SigningKey, tenant: &TenantId) -> Result<bool> {
+    /// Whether this key has signed it. Compared in constant time.
+    pub(super) fn is_signed_by(&self, key: &SigningKey) -> Result<bool> {
         let is_whole = self.mac.len() == MAC_BYTES && self.key == key.id;
-        Ok(is_whole && mac(key, tenant, self.id)?.verify_truncated_left(&self.mac).is_ok())
+        Ok(is_whole && mac(key, self.id)?.verify_truncated_left(&self.mac).is_ok())
     }
 }
 
-/// The text of a link.
-pub(super) fn link_text(key: &SigningKey, tenant: &TenantId, id: LinkId) -> Result<String> {
-    let code = mac(key, tenant, id)?.finalize().into_bytes();
+/// The text of a link. Its tenant is that of its row: an id belongs to one.
+pub(super) fn link_text(key: &SigningKey, id: LinkId) -> Result<String> {
+    let code = mac(key, id)?.finalize().into_bytes();
     let mut bytes = Vec::with_capacity(KEY_BYTES + ID_BYTES + MAC_BYTES);
     bytes.extend(key.id.to_be_bytes());
     bytes.extend(id.0.as_bytes());
@@ -63,14 +63,8 @@ pub(super) fn link_text(key: &SigningKey, tenant: &TenantId, id: LinkId) -> Resu
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// The tenant comes last, as it alone has no fixed length.
-fn mac(key: &SigningKey, tenant: &TenantId, id: LinkId) -> Result<hmac::Hmac<sha2::Sha256>> {
-    key.mac(&[
-        PURPOSE,
-        &key.id.to_be_bytes(),
-        id.0.as_bytes(),
-        tenant.as_str().as_bytes(),
-    ])
+fn mac(key: &SigningKey, id: LinkId) -> Result<hmac::Hmac<sha2::Sha256>> {
+    key.mac(&[PURPOSE, &key.id.to_be_bytes(), id.0.as_bytes()])
 }
 
 #[cfg(test)]
@@ -84,26 +78,19 @@ mod tests {
     }
 
     fn is_genuine(text: &str, key: &SigningKey) -> bool {
-        let tenant = TenantId::default();
-        UnverifiedLink::parse(text).is_some_and(|link| link.is_signed_by(key, &tenant).unwrap())
+        UnverifiedLink::parse(text).is_some_and(|link| link.is_signed_by(key).unwrap())
     }
 
     #[test]
-    fn only_a_whole_link_of_the_right_key_and_tenant_is_genuine() {
-        let (tenant, one) = (TenantId::default(), key(1, "one"));
+    fn only_a_whole_link_of_the_right_key_is_genuine() {
+        let one = key(1, "one");
         let id = LinkId::of_execution("i/7", 0, "b0");
-        let text = link_text(&one, &tenant, id).unwrap();
+        let text = link_text(&one, id).unwrap();
         assert_eq!(text.len(), LENGTH);
-        assert_eq!(
-            text,
-            link_text(&one, &tenant, id).unwrap(),
-            "the same for a repeated burst"
-        );
+        assert_eq!(text, link_text(&one, id).unwrap(), "the same for a repeated burst");
         assert!(is_genuine(&text, &one));
         assert!(!is_genuine(&text, &key(1, "two")), "another secret");
         assert!(!is_genuine(&text, &key(2, "one")), "another number");
-        let other = link_text(&one, &TenantId::new("t"), id).unwrap();
-        assert!(!is_genuine(&other, &one), "another tenant");
         for at in 0..text.len() {
             let mut forged = text.clone().into_bytes();
             forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
@@ -125,7 +112,7 @@ mod tests {
             LinkId::of_execution("i/7", 0, "b1"),
             LinkId::of_execution("i/7", 0, "eb0"),
         ] {
-            assert_ne!(text, link_text(&one, &tenant, next).unwrap());
+            assert_ne!(text, link_text(&one, next).unwrap());
         }
     }
 }

@@ -14,6 +14,8 @@ use tokio::time::Instant;
 use super::Engine;
 use super::link_text::UnverifiedLink;
 use super::start::{LINK_ROUTE, link_request_key, to_body};
+#[cfg(feature = "http")]
+use crate::id::TenantId;
 use crate::id::{InstanceId, LinkId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::request::{EventRequest, Executed, Idempotency};
@@ -95,7 +97,11 @@ fn gone(outcome: AuditOutcome) -> Error {
             "link-ended",
             "what this link is for has ended, or was done in another way",
         ),
-        AuditOutcome::Unknown | AuditOutcome::Accepted | AuditOutcome::Refused | AuditOutcome::Repeated => Error::gone(
+        AuditOutcome::Unknown
+        | AuditOutcome::Accepted
+        | AuditOutcome::Refused
+        | AuditOutcome::Repeated
+        | AuditOutcome::Failed => Error::gone(
             "link-unknown",
             "what this link is for does not exist, or is not there yet",
         ),
@@ -118,7 +124,7 @@ impl Engine {
     async fn genuine_link(&self, text: &str) -> Result<GenuineLink> {
         let link = UnverifiedLink::parse(text).ok_or_else(no_such_link)?;
         let key = self.known_key(link.key).await?.ok_or_else(no_such_link)?;
-        if !link.is_signed_by(&key, &self.inner.tenant)? {
+        if !link.is_signed_by(&key)? {
             return Err(no_such_link());
         }
         Ok(GenuineLink {
@@ -127,15 +133,31 @@ impl Engine {
         })
     }
 
+    /// Whether a link is of a tenant. Cancellation safe.
+    #[cfg(feature = "http")]
+    pub(crate) async fn is_link_of(&self, link: GenuineLink, tenant: &TenantId) -> Result<bool> {
+        let node = self.node()?;
+        let found = self.link_row(&node, link).await?;
+        Ok(found.is_some_and(|found| found.tenant == *tenant))
+    }
+
     /// The row of a link. One that is not there may be that of a burst which has not committed yet.
     async fn link_row(&self, node: &NodeContext, link: GenuineLink) -> Result<Option<FoundLink>> {
         let ends = Instant::now() + COMMIT_WAIT;
         loop {
-            let found = link::find(node.database.reads.by_key(), &self.inner.tenant, link.id, link.key).await?;
+            let found = link::find(node.database.reads.by_key(), link.id, link.key).await?;
             if found.is_some() || self.inner.refused_links.is_known(link.id) || Instant::now() >= ends {
                 return Ok(found);
             }
             tokio::time::sleep(COMMIT_POLL).await;
+        }
+    }
+
+    /// The engine for the tenant of a link, for each of its holders.
+    fn of_link(&self, found: Option<&FoundLink>) -> Self {
+        match found {
+            Some(found) => self.for_tenant(found.tenant.clone()),
+            None => self.clone(),
         }
     }
 
@@ -151,8 +173,10 @@ impl Engine {
                 Some(outcome) => outcome,
             },
         };
+        let engine = self.of_link(found.as_ref());
         let instance = found.map(|found| found.instance);
-        self.note_attempt(&node, &link.attempt(client), instance.as_ref(), outcome)
+        engine
+            .note_attempt(&node, &link.attempt(client), instance.as_ref(), outcome)
             .await;
         Err(gone(outcome))
     }
@@ -194,7 +218,7 @@ impl Engine {
             return;
         }
         let entry = attempt.entry(instance, outcome);
-        if let Err(error) = audit::note(&node.database.pool, &self.inner.tenant, &entry).await {
+        if let Err(error) = audit::note(&node.database.pool, &self.tenant, &entry).await {
             tracing::warn!(%link, %error, "an attempt at a resume link is missing in the audit");
         }
     }
@@ -202,7 +226,7 @@ impl Engine {
     /// What the page of a link shows. Changes nothing. Cancellation safe.
     pub async fn link_page(&self, link: GenuineLink) -> Result<LinkPage> {
         let node = self.node()?;
-        let found = link::find(node.database.reads.by_key(), &self.inner.tenant, link.id, link.key).await?;
+        let found = link::find(node.database.reads.by_key(), link.id, link.key).await?;
         Ok(match found {
             None => LinkPage {
                 workflow: None,
@@ -243,7 +267,8 @@ impl Engine {
         let attempt = link.attempt(request.client);
         // It changes nothing, and ends with its request: what waits for a row that may never be there is bounded by those.
         let found = self.link_row(&node, link).await?;
-        let (engine, owner, owned) = (self.clone(), Arc::clone(&node), attempt.clone());
+        let by = self.of_link(found.as_ref());
+        let (engine, owner, owned) = (by.clone(), Arc::clone(&node), attempt.clone());
         // A task of its own: the audit has the attempt also if the client goes away.
         let accepting = node.lifecycle.tasks.spawn(async move {
             let _held = held;
@@ -262,12 +287,12 @@ impl Engine {
             }
             return Ok(LinkUsed::Accepted(instance));
         }
-        match self.await_resume(&node, &instance, accepted, deadline).await? {
+        match by.await_resume(&node, &instance, accepted, deadline).await? {
             Some(executed) => Ok(LinkUsed::Resumed(Box::new(executed))),
             // Another resume came before, between the acceptance and its burst.
             None => {
                 let ended = AuditOutcome::Ended;
-                self.note_attempt(&node, &attempt, Some(&instance), ended).await;
+                by.note_attempt(&node, &attempt, Some(&instance), ended).await;
                 Err(gone(ended))
             }
         }
@@ -311,7 +336,7 @@ impl Engine {
         let Some(found) = found else {
             return Err(link::refused(AuditOutcome::Unknown));
         };
-        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+        let (pool, tenant) = (&node.database.pool, &self.tenant);
         let before = match key.is_random() {
             true => None,
             false => find_request(node.database.reads.by_key(), tenant, &key).await?,

@@ -9,7 +9,8 @@
 //! - `resume_links`: makes, lists and revokes them; `link_use`: resumes and events by the holder of one; `link_text`: its form;
 //!   `refused_links`: bounds what those cost that cannot be used.
 //! - `signed_token`: the form of a token; `connection_token`: opens one connection; `token_keys`: what signs links and tokens.
-//! - `audit`: what was tried from outside.
+//! - `audit`: what was done and tried from outside; `refused_requests`: bounds what is noted of those that are refused. `identity`:
+//!   users, roles, applications, and the tokens of users.
 //! - `tasks`: the tasks that wait, and their results.
 //! - `bulk_dispatch`: starts of many instances.
 //! - `definitions`, `schedules`, `instances`, `instance_list`, `journal`, `activity_executions`, `dead_letters`,
@@ -24,7 +25,7 @@
 //! - `http_routes`: which endpoint an HTTP request is for.
 //! - `tests`: requests to engines of one process.
 //! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change; `service_domains`: whether nodes have the
-//!   same services.
+//!   same services; `identity_settings`: whether they admit the same callers.
 
 pub(crate) mod activity_executions;
 pub(crate) mod activity_test;
@@ -48,6 +49,9 @@ mod http_end;
 pub(crate) mod http_request;
 #[cfg(feature = "http")]
 pub(crate) mod http_routes;
+#[cfg(feature = "http")]
+pub(crate) mod identity;
+mod identity_settings;
 mod incarnation;
 mod instance_list;
 mod instances;
@@ -58,6 +62,8 @@ mod lock_reports;
 pub(crate) mod observe;
 pub(crate) mod pause;
 mod refused_links;
+#[cfg(feature = "http")]
+mod refused_requests;
 mod resume;
 pub(crate) mod resume_links;
 pub(crate) mod retry;
@@ -102,6 +108,9 @@ use crate::db::{Connector, DatabaseUrl, Pool, SchemaName, direct, migrate};
 use crate::execution::{Interpreter, InterpreterOptions, check_value};
 use crate::expression::ResumeLinks;
 use crate::id::{NodeId, TenantId};
+use crate::identity::RequestOrigin;
+#[cfg(feature = "http")]
+use crate::runtime::context::known_callers::KnownCallers;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::observed::Observed;
 use crate::runtime::context::program_cache::ProgramCache;
@@ -123,12 +132,15 @@ pub struct Engine {
     pub(crate) inner: Arc<Inner>,
     /// It refuses changes of definitions that are read-only or belong to the system.
     guards_readonly: bool,
+    /// Whose rows it reads and writes.
+    pub(crate) tenant: TenantId,
+    /// The request that it serves: its changes are noted in the audit.
+    origin: Option<Arc<RequestOrigin>>,
 }
 
 pub(crate) struct Inner {
     pub(super) settings: Settings,
     pub(crate) interpreter: Interpreter,
-    pub(crate) tenant: TenantId,
     current: watch::Receiver<Option<Arc<NodeContext>>>,
     observed: Arc<Observed>,
     /// Nothing new is claimed; requests are still served.
@@ -146,9 +158,18 @@ pub(crate) struct Inner {
     pub(crate) refused_tokens: RefusedTokens,
     /// Counts attempts at links that cannot be used.
     pub(super) refused_links: RefusedLinks,
+    /// Bounds what is noted of refused requests.
+    #[cfg(feature = "http")]
+    refused_requests: refused_requests::RefusedRequests,
     /// Counts webhooks that were ignored or refused.
     #[cfg(feature = "http")]
     refused_webhooks: webhook_events::RefusedWebhooks,
+    /// Counts passwords and refresh tokens that were refused.
+    #[cfg(feature = "http")]
+    pub(super) refused_sign_ins: identity::sign_in::RefusedSignIns,
+    /// Applications and sessions that were seen.
+    #[cfg(feature = "http")]
+    pub(super) known_callers: Arc<KnownCallers>,
     /// Tests of activities and of expressions that may run.
     tests: Semaphore,
     /// One refresh of all definitions at a time.
@@ -230,7 +251,6 @@ impl Engine {
         let inner = Inner {
             settings,
             interpreter,
-            tenant: TenantId::default(),
             current,
             observed,
             leaving,
@@ -242,7 +262,13 @@ impl Engine {
             refused_tokens: RefusedTokens::default(),
             refused_links: RefusedLinks::default(),
             #[cfg(feature = "http")]
+            refused_requests: refused_requests::RefusedRequests::default(),
+            #[cfg(feature = "http")]
             refused_webhooks: webhook_events::RefusedWebhooks::default(),
+            #[cfg(feature = "http")]
+            refused_sign_ins: identity::sign_in::RefusedSignIns::default(),
+            #[cfg(feature = "http")]
+            known_callers: Arc::default(),
             tests: Semaphore::new(activity_test::MOST_TESTS),
             refreshes: Arc::new(Semaphore::new(1)),
             supervisor: Mutex::new(Some(task)),
@@ -252,6 +278,8 @@ impl Engine {
         let engine = Self {
             inner: Arc::new(inner),
             guards_readonly: false,
+            tenant: TenantId::default(),
+            origin: None,
         };
         if let Err(error) = engine.sign_links().await {
             engine.shutdown().await;
@@ -259,6 +287,11 @@ impl Engine {
         }
         #[cfg(feature = "http")]
         if let Err(error) = engine.configure_webhooks().await {
+            engine.shutdown().await;
+            return Err(error);
+        }
+        #[cfg(feature = "http")]
+        if let Err(error) = engine.add_first_administrator().await {
             engine.shutdown().await;
             return Err(error);
         }
@@ -271,6 +304,22 @@ impl Engine {
     pub(crate) fn for_clients(&self) -> Self {
         Self {
             guards_readonly: true,
+            ..self.clone()
+        }
+    }
+
+    /// The same engine for another tenant: nothing of one tenant is visible to, or changed by, another one. What it starts
+    /// (instances, timers, children, bulk actions) belongs to that tenant.
+    pub fn for_tenant(&self, tenant: TenantId) -> Self {
+        Self { tenant, ..self.clone() }
+    }
+
+    /// The same engine for one request: in the tenant of its caller, with its changes noted in the audit.
+    #[cfg(feature = "http")]
+    pub(crate) fn for_request(&self, origin: &Arc<RequestOrigin>) -> Self {
+        Self {
+            tenant: origin.caller.tenant.clone(),
+            origin: Some(Arc::clone(origin)),
             ..self.clone()
         }
     }
@@ -344,6 +393,12 @@ impl Engine {
     #[cfg(feature = "http")]
     pub(crate) fn pause_mode(&self) -> Option<PauseMode> {
         Some(self.node().ok()?.pause.mode())
+    }
+
+    /// The time by the database's clock, in seconds since 1970, without a statement; `None` if this node is not registered.
+    #[cfg(feature = "http")]
+    pub(crate) fn database_seconds(&self) -> Option<i64> {
+        Some(self.node().ok()?.database_now().timestamp())
     }
 
     /// Whether this node accepts work: it is registered and not draining, its last check-in is recent, the database does not

@@ -137,7 +137,7 @@ impl Engine {
     /// with its first reason.
     pub async fn pause_runtime(&self, reason: Option<&str>, requested_by: &str) -> Result<RuntimeStatus> {
         let node = self.node()?;
-        change_from(&node, Change::Pause, reason, requested_by).await?;
+        change_from(&node, &self.changes(&node), Change::Pause, reason, requested_by).await?;
         status(&node.database.pool).await
     }
 
@@ -148,7 +148,7 @@ impl Engine {
         let pool = &node.database.pool;
         let (started_at, began) = (Utc::now(), Instant::now());
         let bursts = active(pool).await?;
-        change_from(&node, Change::Drain, reason, requested_by).await?;
+        change_from(&node, &self.changes(&node), Change::Drain, reason, requested_by).await?;
         let paused = began.elapsed();
         let is_done = drained(pool).await?;
         Ok(DrainOutcome {
@@ -166,7 +166,7 @@ impl Engine {
     /// Ends a pause or a drain: accepted work, due timers and schedules run, the latter by their misfire policies.
     pub async fn resume_runtime(&self, requested_by: &str) -> Result<RuntimeStatus> {
         let node = self.node()?;
-        change_from(&node, Change::Resume, None, requested_by).await?;
+        change_from(&node, &self.changes(&node), Change::Resume, None, requested_by).await?;
         status(&node.database.pool).await
     }
 }
@@ -201,8 +201,14 @@ pub async fn resume_cluster(database_url: &str, schema: &str, requested_by: &str
     status(&pool).await
 }
 
-async fn change_from(node: &NodeContext, how: Change, reason: Option<&str>, requested_by: &str) -> Result<()> {
-    let changed = change(&node.database.pool, how, reason, requested_by).await;
+async fn change_from(
+    node: &NodeContext,
+    pool: &Pool,
+    how: Change,
+    reason: Option<&str>,
+    requested_by: &str,
+) -> Result<()> {
+    let changed = change(pool, how, reason, requested_by).await;
     // Also after a timeout, for which the mode is changed.
     node.notifications.wake.notify([WakeNotification::PauseChanged]);
     node.pause.read_again();

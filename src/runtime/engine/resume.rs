@@ -68,7 +68,7 @@ impl Engine {
     /// Makes a resume durable.
     async fn make_durable(&self, node: &NodeContext, request: ResumeRequest) -> Result<AcceptedResume> {
         self.checked("input", &request.input)?;
-        let tenant = &self.inner.tenant;
+        let tenant = &self.tenant;
         let id = request.instance_id;
         let key = request.idempotency.map(|given| request_key("resume", given));
         if let Some(key) = &key
@@ -84,7 +84,7 @@ impl Engine {
             payload: None,
             request: None,
         })?;
-        work::accept_resume(&node.database.pool, tenant, &id, &body, key.as_ref(), None).await
+        work::accept_resume(&self.changes_of(node, &id), tenant, &id, &body, key.as_ref(), None).await
     }
 
     /// The bookmark to resume, if it still waits, and the generation of its instance.
@@ -94,7 +94,7 @@ impl Engine {
         wanted: Option<BookmarkId>,
     ) -> Result<(BookmarkId, Generation)> {
         let node = self.node()?;
-        let Some(waiting) = instance::bookmarks(&node.database.pool, &self.inner.tenant, id).await? else {
+        let Some(waiting) = instance::bookmarks(&node.database.pool, &self.tenant, id).await? else {
             // An unknown instance is another error than one that does not wait yet.
             return Err(self.not_waiting(id).await?);
         };
@@ -141,10 +141,10 @@ impl Engine {
     pub async fn cancel(&self, id: &InstanceId) -> Result<bool> {
         let deadline = Instant::now() + self.inner.settings.answer_timeout;
         let node = self.accepting()?;
-        let mut accepted = work::accept_cancel(&node.database.pool, &self.inner.tenant, id).await?;
+        let mut accepted = work::accept_cancel(&self.changes_of(&node, id), &self.tenant, id).await?;
         if accepted == AcceptedCancel::NotFound {
             // Its first commit may have come between the read of the instance and that of its start.
-            accepted = work::accept_cancel(&node.database.pool, &self.inner.tenant, id).await?;
+            accepted = work::accept_cancel(&self.changes_of(&node, id), &self.tenant, id).await?;
         }
         match accepted {
             AcceptedCancel::NotFound => Err(no_instance(id)),

@@ -97,11 +97,11 @@ impl Engine {
     /// Lets activities and scripts make links from now on.
     pub(super) async fn sign_links(&self) -> Result<()> {
         self.inner.token_keys.refresh(&self.node()?.database.pool).await?;
-        let (keys, tenant) = (self.inner.token_keys.clone(), self.inner.tenant.clone());
+        let keys = self.inner.token_keys.clone();
         let base = self.link_base();
         let sign = move |id: LinkId, leads_to: &LeadsTo| {
             let key = keys.signing().ok()?;
-            let text = link_text(&key, &tenant, id).ok()?;
+            let text = link_text(&key, id).ok()?;
             let path = match leads_to {
                 LeadsTo::Bookmark(_) => RESUMES,
                 LeadsTo::Event(_) => TRIGGERS,
@@ -147,8 +147,8 @@ impl Engine {
             uses: i32::try_from(uses).unwrap_or(i32::MAX),
             signed_by: key.id,
         };
-        let text = link_text(&key, &self.inner.tenant, link.id)?;
-        let expires_at = match link::create(&node.database.pool, &self.inner.tenant, &link).await? {
+        let text = link_text(&key, link.id)?;
+        let expires_at = match link::create(&self.changes_of(&node, id), &self.tenant, &link).await? {
             Created::Until(time) => time,
             Created::NotWaiting => return Err(already_resumed(id)),
             Created::TooMany => {
@@ -178,7 +178,7 @@ impl Engine {
     ) -> Result<Vec<ResumeLinkSummary>> {
         let node = self.node()?;
         let pool = node.database.reads.by_key();
-        let links = link::list(pool, &self.inner.tenant, id, before, page_size.into()).await?;
+        let links = link::list(pool, &self.tenant, id, before, page_size.into()).await?;
         if links.is_empty() && before.is_none() {
             self.instance_by_key(id).await?;
         }
@@ -189,7 +189,7 @@ impl Engine {
     /// code `link-not-found`, if the instance has none with this id.
     pub async fn revoke_resume_link(&self, id: &InstanceId, link: LinkId) -> Result<()> {
         let node = self.accepting()?;
-        if link::revoke(&node.database.pool, &self.inner.tenant, id, link).await? {
+        if link::revoke(&self.changes_of(&node, id), &self.tenant, id, link).await? {
             return Ok(());
         }
         let message = format!("the instance {:?} has no resume link with this id", id.as_str());

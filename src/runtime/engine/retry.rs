@@ -71,7 +71,7 @@ impl Engine {
             return Err(Error::invalid("invalid-field", message.clone()).field("activityIds", message));
         }
         refuse_while_paused(&node).await?;
-        let (owned, tenant) = (Arc::clone(&node), self.inner.tenant.clone());
+        let (owned, tenant) = (Arc::clone(&node), self.tenant.clone());
         let deadline = Instant::now() + self.inner.settings.answer_timeout;
         let retrying = node.lifecycle.tasks.spawn(async move {
             let (node, tenant, activities) = (&owned, &tenant, &activities);

@@ -174,8 +174,7 @@ impl Engine {
             limit,
             offset,
         };
-        let (total_count, rows) =
-            schedule::list(self.node()?.database.reads.lists(), &self.inner.tenant, &filter).await?;
+        let (total_count, rows) = schedule::list(self.node()?.database.reads.lists(), &self.tenant, &filter).await?;
         let items = rows.into_iter().map(summary).collect();
         Ok(Listed { items, total_count })
     }
@@ -187,7 +186,7 @@ impl Engine {
             limit: 1,
             ..ScheduleListFilter::default()
         };
-        let (_, rows) = schedule::list(self.node()?.database.reads.lists(), &self.inner.tenant, &filter).await?;
+        let (_, rows) = schedule::list(self.node()?.database.reads.lists(), &self.tenant, &filter).await?;
         rows.into_iter().next().map(summary).ok_or_else(|| not_found(id))
     }
 
@@ -237,10 +236,10 @@ impl Engine {
     ) -> Result<ScheduleSummary> {
         for _ in 0..ATTEMPTS {
             let node = self.node()?;
-            let found = schedule::find(&node.database.pool, &self.inner.tenant, id).await?;
+            let found = schedule::find(&node.database.pool, &self.tenant, id).await?;
             let (row, paused) = found.ok_or_else(|| not_found(id))?;
             let done = match change(&row, paused) {
-                Some(plan) => schedule::set(&node.database.pool, &row, plan).await?,
+                Some(plan) => schedule::set(&self.changes(&node), &row, plan).await?,
                 None => true,
             };
             if done {
@@ -258,7 +257,7 @@ impl Engine {
         let instance = decide::instance_id(id, &format!("triggered|{key}"));
         for _ in 0..ATTEMPTS {
             let node = self.accepting()?;
-            let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+            let (pool, tenant) = (&node.database.pool, &self.tenant);
             let (row, _) = schedule::find(pool, tenant, id).await?.ok_or_else(|| not_found(id))?;
             if started(pool, tenant, &instance).await? {
                 return Ok(instance);
@@ -279,7 +278,15 @@ impl Engine {
             decision.row.lateness = Some(0);
             let payload = decide::payload(&row.id, &fire, row.now);
             decision.start(&row, instance.clone(), payload, 0);
-            let fired = schedule::fire(pool, &node.database.node_id, &[decision.row], &decision.starts, true).await?;
+            let changes = self.changes_of(&node, &instance);
+            let fired = schedule::fire(
+                &changes,
+                &node.database.node_id,
+                &[decision.row],
+                &decision.starts,
+                true,
+            )
+            .await?;
             let Some(fired) = fired.first() else { continue };
             if fired.accepted == 0 {
                 // Refused; or another request has started this instance meanwhile.

@@ -18,7 +18,7 @@ const KEEP: Duration = Duration::from_millis(500);
 /// Between two comparisons meanwhile.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Records the roles and the services.
+/// Records the roles, the services, and the digests of the identity settings.
 ///
 /// # Errors
 /// `service-differs` beside a live node that has a service elsewhere.
@@ -26,12 +26,13 @@ pub(super) async fn join(
     pool: &Pool,
     incarnation: Incarnation,
     roles: &[&str],
+    identity_settings: &[String],
     domains: impl Fn() -> ServiceDomains,
 ) -> Result<()> {
     let began = Instant::now();
     let message = loop {
         let ours = domains();
-        store::report_roles(pool, incarnation, roles, &ours).await?;
+        store::report_roles(pool, incarnation, roles, &ours, identity_settings).await?;
         let others = store::other_domains(pool, incarnation).await?;
         let Some((node, difference)) = first_difference(&ours, &others) else {
             return Ok(());
@@ -79,7 +80,8 @@ pub(super) async fn keep(node: Arc<NodeContext>, roles: Vec<&'static str>) {
         if ours == recorded {
             continue;
         }
-        let reported = store::report_roles(&database.pool, database.incarnation, &roles, &ours).await;
+        let identity = &node.identity_settings;
+        let reported = store::report_roles(&database.pool, database.incarnation, &roles, &ours, identity).await;
         if let Err(error) = reported {
             tracing::debug!(%error, "the services of this node could not be recorded yet");
             continue;

@@ -75,7 +75,7 @@ impl Engine {
         let version_id = self
             .version_to_start(node, &request.definition_id, request.version)
             .await?;
-        let tenant = &self.inner.tenant;
+        let tenant = &self.tenant;
         let key = request.idempotency.map(|given| request_key(route, given));
         let values = StartValues {
             input: &request.input,
@@ -126,6 +126,7 @@ impl Engine {
             route: None,
             has_chosen_id: chosen,
             claimed: false,
+            origin: self.origin.clone().filter(|origin| origin.is_to_note()),
         })))
     }
 }

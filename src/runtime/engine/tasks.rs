@@ -65,7 +65,7 @@ impl Engine {
         let size = page_size.clamp(1, Page::MAX_SIZE);
         let node = self.node()?;
         let limit = i64::from(size) + 1;
-        let mut rows = task::list(node.database.reads.lists(), &self.inner.tenant, after, limit).await?;
+        let mut rows = task::list(node.database.reads.lists(), &self.tenant, after, limit).await?;
         let has_more = rows.len() > size as usize;
         rows.truncate(size as usize);
         let last = rows.last().filter(|_| has_more).map(|row| row.number);
@@ -102,7 +102,7 @@ impl Engine {
         result: Value,
         key: Option<IdempotencyKey>,
     ) -> Result<AcceptedResume> {
-        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+        let (pool, tenant) = (&node.database.pool, &self.tenant);
         if let Some(key) = &key
             && let Some(before) = find_request(pool, tenant, key).await?
         {
@@ -118,13 +118,14 @@ impl Engine {
             payload: None,
             request: None,
         })?;
+        let pool = &self.changes_of(node, &waiting.instance);
         work::accept_resume(pool, tenant, &waiting.instance, &body, key.as_ref(), None).await
     }
 
     /// Why a task does not wait.
     async fn no_longer_waits(&self, id: &str, instance: &InstanceId, number: u64) -> Result<Error> {
         let node = self.node()?;
-        let found = instance::find(node.database.reads.by_key(), &self.inner.tenant, instance).await?;
+        let found = instance::find(node.database.reads.by_key(), &self.tenant, instance).await?;
         let Some((_, state, _)) = found else {
             return Ok(no_task(id));
         };

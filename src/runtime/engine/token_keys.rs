@@ -34,17 +34,17 @@ impl Engine {
     /// `too-many-keys`, if there are 16.
     pub async fn rotate_link_key(&self) -> Result<LinkKey> {
         let node = self.node()?;
-        let made = rotate(&node.database.pool).await?;
+        let made = rotate(&self.changes(&node)).await?;
         self.inner.token_keys.refresh(&node.database.pool).await?;
         Ok(made)
     }
 
-    /// Ends a key: no link that was signed with it is valid any more, on no node. [`Error::is_conflict`], code `key-signs`, for the
-    /// newest one, or while the next one is younger than two minutes. Unless it is forced also code `key-in-use`, while links that the
-    /// key has signed can be used.
+    /// Ends a key: no link and no token that was signed with it is valid any more, on no node. [`Error::is_conflict`], code `key-signs`, for the
+    /// newest one, or while the next one is younger than two minutes. Unless it is forced also code `key-in-use`, while links or
+    /// sessions of users that the key has signed can be used.
     pub async fn retire_link_key(&self, id: i32, is_forced: bool) -> Result<()> {
         let node = self.node()?;
-        retire(&node.database.pool, id, is_forced).await?;
+        retire(&self.changes(&node), id, is_forced).await?;
         self.inner.token_keys.refresh(&node.database.pool).await
     }
 
@@ -91,10 +91,13 @@ async fn retire(pool: &Pool, id: i32, is_forced: bool) -> Result<()> {
     match token::retire(pool, id, SIGNS_AFTER * 2, is_forced).await? {
         Retired::Now => Ok(()),
         Retired::Unknown => Err(Error::not_found("key-not-found", format!("there is no key {id}"))),
-        Retired::InUse(links) => {
-            let at_least = if links < token::MOST_COUNTED { "" } else { "at least " };
-            let message =
-                format!("{at_least}{links} links that the key {id} has signed can still be used; force ends them");
+        Retired::InUse { links, sessions } => {
+            let most = links.max(sessions);
+            let at_least = if most < token::MOST_COUNTED { "" } else { "at least " };
+            let message = format!(
+                "{at_least}{links} links and {sessions} sessions of users that the key {id} has signed can still be used; \
+                 force ends them"
+            );
             Err(Error::conflict("key-in-use", message))
         }
         Retired::Signs => Err(Error::conflict(

@@ -91,7 +91,7 @@ impl Engine {
     /// [`Engine::import_instances`] recreates it. `instance-busy` if the start has not run yet.
     pub async fn export_instance(&self, id: &InstanceId, parts: ExportParts) -> Result<Value> {
         let node = self.node()?;
-        let (pool, tenant) = (node.database.reads.by_key(), &self.inner.tenant);
+        let (pool, tenant) = (node.database.reads.by_key(), &self.tenant);
         let Some(row) = transfer::export(pool, tenant, id).await? else {
             return match instance::pending(pool, tenant, id).await? {
                 Some(_) => {
@@ -184,7 +184,7 @@ impl Engine {
             ids.push(id);
             imports.push(import);
         }
-        let taken = transfer::taken(node.database.reads.by_key(), &self.inner.tenant, &ids).await?;
+        let taken = transfer::taken(node.database.reads.by_key(), &self.tenant, &ids).await?;
         if let Some(first) = taken.first() {
             let error = Error::conflict("instance-exists", exists(first)).instance(first.as_str());
             let each = taken.iter();
@@ -215,7 +215,7 @@ impl Engine {
         let mut state = InstanceState::from_file(&file.state).map_err(|why| refused(name, &why))?;
         let id = checked_instance_id(state.instance_id().clone())?;
         plain_correlation_id(state.correlation_id())?;
-        let tenant = &self.inner.tenant;
+        let tenant = &self.tenant;
         let wanted = (state.version_id(), state.version());
         let found = import::importable(node.database.reads.by_key(), tenant, state.definition_id(), wanted).await?;
         let version = found.filter(|version| version.is_final).ok_or_else(|| {

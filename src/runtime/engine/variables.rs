@@ -67,7 +67,7 @@ impl Engine {
     /// Reads whether an instance still runs, and when it was last committed; for clients that poll.
     pub async fn instance_execution_state(&self, id: &InstanceId) -> Result<InstanceExecutionState> {
         let node = self.node()?;
-        let (pool, tenant) = (node.database.reads.by_key(), &self.inner.tenant);
+        let (pool, tenant) = (node.database.reads.by_key(), &self.tenant);
         // Twice: between the two reads a pending start may have been committed.
         for _ in 0..2 {
             if let Some(row) = instance::execution_state(pool, tenant, id).await? {
@@ -88,7 +88,7 @@ impl Engine {
     /// defaults for an instance that has not run yet.
     pub async fn instance_variables(&self, id: &InstanceId) -> Result<Vec<InstanceVariable>> {
         let node = self.node()?;
-        let (pool, tenant) = (node.database.reads.by_key(), &self.inner.tenant);
+        let (pool, tenant) = (node.database.reads.by_key(), &self.tenant);
         for _ in 0..2 {
             if let Some((row, state, _)) = instance::find(pool, tenant, id).await? {
                 let program = program(&node, tenant, &row.definition.version_id).await?;
@@ -119,7 +119,7 @@ impl Engine {
             self.checked("variables", value)?;
         }
         refuse_while_paused(&node).await?;
-        let (owned, tenant, id) = (Arc::clone(&node), self.inner.tenant.clone(), id.clone());
+        let (owned, tenant, id) = (Arc::clone(&node), self.tenant.clone(), id.clone());
         // A task of its own: work that the lock kept from its burst is polled for even if the request is dropped.
         let setting = node
             .lifecycle

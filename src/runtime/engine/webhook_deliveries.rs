@@ -119,7 +119,7 @@ impl Engine {
         let size = page_size.clamp(1, Page::MAX_SIZE);
         let node = self.node()?;
         let limit = i64::from(size) + 1;
-        let mut rows = delivery::list(node.database.reads.lists(), &self.inner.tenant, filter, after, limit).await?;
+        let mut rows = delivery::list(node.database.reads.lists(), &self.tenant, filter, after, limit).await?;
         let has_more = rows.len() > size as usize;
         rows.truncate(size as usize);
         let place = |row: &ShownDelivery| match filter {
@@ -155,7 +155,7 @@ impl Engine {
 
     async fn replay(&self, sink: &str, id: Option<Uuid>, limit: i64) -> Result<i64> {
         let node = self.accepting()?;
-        let replayed = delivery::replay(&node.database.pool, &self.inner.tenant, sink, id, limit).await?;
+        let replayed = delivery::replay(&self.changes(&node), &self.tenant, sink, id, limit).await?;
         let replayed = match replayed {
             Replayed::Dead(replayed) => replayed,
             Replayed::NoSink => return Err(no_sink(sink)),

@@ -91,12 +91,8 @@ impl Engine {
             let message = format!("the header webhook-id must have 1 to {LONGEST_ID} visible ASCII characters");
             return Err(Error::invalid("invalid-webhook", message));
         }
-        // The database's clock, without a statement: what is forged costs none.
-        let now = {
-            let report = node.lifecycle.reports.borrow();
-            let passed = i64::try_from(report.received.elapsed().as_secs()).unwrap_or(i64::MAX);
-            report.check_in.clock.timestamp().saturating_add(passed)
-        };
+        // What is forged costs no statement.
+        let now = node.database_now().timestamp();
         let (source, event) = match genuine(&sources, &received, now) {
             Ok(found) => found,
             Err(problem) => {
@@ -116,7 +112,7 @@ impl Engine {
             fingerprint: Sha256::digest(received.body).into(),
         };
         let published = NewEvent {
-            tenant: self.inner.tenant.clone(),
+            tenant: self.tenant.clone(),
             request: request_key("webhook", given),
             hash,
             name: type_name,
@@ -130,7 +126,7 @@ impl Engine {
             activity_execution_id: None,
             link: None,
             lifetime: self.inner.settings.inbox_lifetime,
-            may_keep: node.kept_events.has_room(&self.inner.tenant, &hash),
+            may_keep: node.kept_events.has_room(&self.tenant, &hash),
         };
         let outcome = event::publish(&node.database.pool, node.database.lock_class(), &published).await?;
         if outcome.no_room {

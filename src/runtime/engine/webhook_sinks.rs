@@ -84,14 +84,14 @@ impl Engine {
     /// The receivers of events, in the order of their ids.
     pub async fn webhook_sinks(&self) -> Result<Vec<WebhookSinkSummary>> {
         let node = self.node()?;
-        let rows = sink::show(node.database.reads.lists(), &self.inner.tenant, None).await?;
+        let rows = sink::show(node.database.reads.lists(), &self.tenant, None).await?;
         Ok(rows.into_iter().map(summary).collect())
     }
 
     /// One of them. Errors: `sink-not-found`.
     pub async fn webhook_sink(&self, id: &str) -> Result<WebhookSinkSummary> {
         let node = self.node()?;
-        let rows = sink::show(node.database.reads.by_key(), &self.inner.tenant, Some(id)).await?;
+        let rows = sink::show(node.database.reads.by_key(), &self.tenant, Some(id)).await?;
         rows.into_iter().next().map(summary).ok_or_else(|| no_sink(id))
     }
 
@@ -102,7 +102,7 @@ impl Engine {
         let node = self.accepting()?;
         sink.check()?;
         self.admits_sink(&sink.url).await?;
-        match sink::insert(&node.database.pool, &self.inner.tenant, sink, false).await? {
+        match sink::insert(&self.changes(&node), &self.tenant, sink, false).await? {
             Registered::Made => {}
             Registered::Taken => {
                 let message = format!(
@@ -128,7 +128,7 @@ impl Engine {
         if let Some(url) = &change.url {
             self.admits_sink(url).await?;
         }
-        if !sink::update(&node.database.pool, &self.inner.tenant, id, &change, None).await? {
+        if !sink::update(&self.changes(&node), &self.tenant, id, &change, None).await? {
             return Err(self.sink_not_changed(&node, id).await?);
         }
         sinks_changed(&node).await;
@@ -145,7 +145,7 @@ impl Engine {
             let most = format!("must be at most {}", LONGEST_OVERLAP.as_secs());
             return Err(Error::invalid("invalid-sink", message).field("overlapSeconds", most));
         }
-        if !sink::rotate(&node.database.pool, &self.inner.tenant, id, secret, overlap).await? {
+        if !sink::rotate(&self.changes(&node), &self.tenant, id, secret, overlap).await? {
             return Err(self.sink_not_changed(&node, id).await?);
         }
         sinks_changed(&node).await;
@@ -156,7 +156,7 @@ impl Engine {
     /// Deletes a receiver, with what waits for it. Errors: `sink-not-found`, `sink-configured`.
     pub async fn delete_webhook_sink(&self, id: &str) -> Result<()> {
         let node = self.accepting()?;
-        if !sink::delete(&node.database.pool, &self.inner.tenant, id).await? {
+        if !sink::delete(&self.changes(&node), &self.tenant, id).await? {
             return Err(self.sink_not_changed(&node, id).await?);
         }
         sinks_changed(&node).await;
@@ -175,7 +175,7 @@ impl Engine {
             let admitted = self.http_services().outgoing.admits_unresolved(&check_url(&sink.url)?);
             admitted.map_err(denied)?;
         }
-        let left = sink::configure(&node.database.pool, &self.inner.tenant, sinks).await?;
+        let left = sink::configure(&node.database.pool, &self.tenant, sinks).await?;
         if !left.is_empty() {
             tracing::warn!(sinks = ?left, "webhook sinks that the settings do not have any more are paused");
         }
@@ -189,12 +189,12 @@ impl Engine {
     }
 
     async fn sink_shown(&self, node: &NodeContext, id: &str) -> Result<WebhookSinkSummary> {
-        let rows = sink::show(&node.database.pool, &self.inner.tenant, Some(id)).await?;
+        let rows = sink::show(&node.database.pool, &self.tenant, Some(id)).await?;
         rows.into_iter().next().map(summary).ok_or_else(|| no_sink(id))
     }
 
     async fn sink_not_changed(&self, node: &NodeContext, id: &str) -> Result<Error> {
-        let rows = sink::show(&node.database.pool, &self.inner.tenant, Some(id)).await?;
+        let rows = sink::show(&node.database.pool, &self.tenant, Some(id)).await?;
         if rows.is_empty() {
             return Ok(no_sink(id));
         }

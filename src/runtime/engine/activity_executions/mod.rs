@@ -309,7 +309,7 @@ impl Engine {
     /// What an instance knows of its parent, if it has one.
     async fn parent(&self, id: &InstanceId) -> Result<Option<ParentLink>> {
         let node = self.node()?;
-        let reading = instance::state_of_child(node.database.reads.lists(), &self.inner.tenant, id);
+        let reading = instance::state_of_child(node.database.reads.lists(), &self.tenant, id);
         let Some(state) = bounded_list(reading).await? else {
             return Ok(None);
         };
@@ -329,13 +329,7 @@ impl Engine {
             detail,
         };
         let node = self.node()?;
-        bounded_list(execution::read(
-            node.database.reads.lists(),
-            &self.inner.tenant,
-            id,
-            query,
-        ))
-        .await
+        bounded_list(execution::read(node.database.reads.lists(), &self.tenant, id, query)).await
     }
 }
 

@@ -39,7 +39,7 @@ impl Engine {
             detail: Detail::Links,
         };
         let node = self.node()?;
-        let reading = execution::read_short(node.database.reads.lists(), &self.inner.tenant, id, query);
+        let reading = execution::read_short(node.database.reads.lists(), &self.tenant, id, query);
         let Some(found) = reading.await? else {
             return Ok(());
         };

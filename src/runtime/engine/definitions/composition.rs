@@ -57,7 +57,7 @@ impl Engine {
         definition: &WorkflowDefinition,
         written: &NewReferences,
     ) -> Result<Resolution> {
-        let (pool, tenant, interpreter) = (&node.database.pool, &self.inner.tenant, &self.inner.interpreter);
+        let (pool, tenant, interpreter) = (&node.database.pool, &self.tenant, &self.inner.interpreter);
         let mut found = Resolution {
             composition: written.composition.clone(),
             ..Resolution::default()
@@ -150,7 +150,7 @@ impl Engine {
         node: &NodeContext,
         version: &VersionId,
     ) -> Result<Option<(WorkflowDefinition, Composition)>> {
-        let rows = store::used_versions(&node.database.pool, &self.inner.tenant, &[version.as_str()]).await?;
+        let rows = store::used_versions(&node.database.pool, &self.tenant, &[version.as_str()]).await?;
         let is_final = rows.iter().any(|row| row.version_id == *version && row.is_final);
         let large = rows.iter().any(|row| compute::is_large(&row.body));
         let wanted = version.clone();
@@ -182,7 +182,7 @@ impl Engine {
 
     /// Marks a draft as started, with the versions that it uses. Returns false if it changed in the meantime.
     pub(super) async fn start_composed_draft(&self, node: &NodeContext, version: &VersionId) -> Result<bool> {
-        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+        let (pool, tenant) = (&node.database.pool, &self.tenant);
         let rows = store::used_versions(pool, tenant, &[version.as_str()]).await?;
         let Some(row) = rows.iter().find(|row| row.version_id == *version && !row.is_final) else {
             return Ok(true);
@@ -224,7 +224,7 @@ impl Engine {
     /// The activity types that definitions provide: each version that is usable as an activity. An unpublished version is
     /// hidden.
     pub async fn workflow_activities(&self) -> Result<Vec<Descriptor>> {
-        let rows = store::types(self.node()?.database.reads.lists(), &self.inner.tenant).await?;
+        let rows = store::types(self.node()?.database.reads.lists(), &self.tenant).await?;
         let mut descriptors = Vec::with_capacity(rows.len());
         for row in rows {
             let mut definition = model(&row)?;

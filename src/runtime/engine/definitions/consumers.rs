@@ -67,7 +67,7 @@ impl Engine {
                     _ => warnings.clear(),
                 }
                 for saved in saved.iter().filter(|saved| !saved.is_unchanged) {
-                    announce_change(node, &self.inner.tenant, &saved.row.definition_id);
+                    announce_change(node, &self.tenant, &saved.row.definition_id);
                 }
                 // The triggers may match events in the inbox.
                 node.inbox_matches.notify_one();
@@ -82,7 +82,7 @@ impl Engine {
         node: &NodeContext,
         subject: &Subject,
     ) -> Result<Option<(Vec<Saved>, Vec<ValidationError>)>> {
-        let (pool, class, tenant) = (&node.database.pool, node.database.lock_class(), &self.inner.tenant);
+        let (pool, class, tenant) = (&self.changes(node), node.database.lock_class(), &self.tenant);
         let (mut new, mut definition, head) = match subject {
             Subject::Save(new, definition) => (NewDefinition::clone(new), WorkflowDefinition::clone(definition), None),
             Subject::Draft(id) | Subject::Consumers(id) => {
@@ -205,7 +205,7 @@ impl Engine {
         own: &mut Resolution,
         consumers: &[ConsumerRow],
     ) -> Result<Vec<Updated>> {
-        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+        let (pool, tenant) = (&node.database.pool, &self.tenant);
         let mut written = NewReferences::default();
         let (id, version) = (definition.definition_id.clone(), definition.id.clone());
         written.versions.insert(id, (version.clone(), definition.version));
@@ -269,7 +269,7 @@ impl Engine {
         let references = models.flat_map(|model| self.inner.interpreter.references(model));
         let keys: BTreeSet<ReferenceKey> = references.map(|(reference, _)| key_of(&reference)).collect();
         let keys: Vec<ReferenceKey> = keys.into_iter().collect();
-        let versions = store::resolve(&node.database.pool, &self.inner.tenant, &keys).await?;
+        let versions = store::resolve(&node.database.pool, &self.tenant, &keys).await?;
         let known = keys.into_iter().zip(versions);
         Ok(known
             .filter_map(|(key, version)| Some((key, version?.definition_id)))
@@ -314,7 +314,7 @@ impl Engine {
             consumer.version
         };
         let becomes = (model.id.clone(), model.version);
-        let mut new = new_definition(self.inner.tenant.clone(), interpreter, model.clone())?;
+        let mut new = new_definition(self.tenant.clone(), interpreter, model.clone())?;
         new.version = 0;
         if !consumer.is_published {
             return Ok(Some(Updated {
@@ -360,13 +360,13 @@ impl Engine {
 
     /// The ids of the definitions whose newest versions use a definition as an activity, through all levels; at most 1,000.
     pub async fn consumers(&self, id: &DefinitionId) -> Result<Vec<DefinitionId>> {
-        let rows = store::consumers(self.node()?.database.reads.by_key(), &self.inner.tenant, id, 1_000).await?;
+        let rows = store::consumers(self.node()?.database.reads.by_key(), &self.tenant, id, 1_000).await?;
         Ok(rows.into_iter().map(|row| row.definition_id).collect())
     }
 
     /// The ids of the newest versions that use a definition as an activity, through all levels; at most 1,000.
     pub async fn consumer_versions(&self, id: &DefinitionId) -> Result<Vec<VersionId>> {
-        let rows = store::consumers(self.node()?.database.reads.by_key(), &self.inner.tenant, id, 1_000).await?;
+        let rows = store::consumers(self.node()?.database.reads.by_key(), &self.tenant, id, 1_000).await?;
         Ok(rows.into_iter().map(|row| row.version_id).collect())
     }
 

@@ -35,7 +35,7 @@ impl Engine {
             [named.definitions, named.versions, named.types].map(|names| names.into_iter().collect::<Vec<_>>());
         let node = self.node()?;
         let pool = node.database.reads.by_key();
-        let listed = store::listed_types(pool, &self.inner.tenant, &ids, &versions, &types).await?;
+        let listed = store::listed_types(pool, &self.tenant, &ids, &versions, &types).await?;
         let known = listed.into_iter().map(|listed| WorkflowType {
             type_name: listed.type_name,
             version: listed.version,

@@ -37,7 +37,7 @@ impl Engine {
             limit,
             offset,
         };
-        let (total_count, rows) = list::list(self.node()?.database.reads.lists(), &self.inner.tenant, &wanted).await?;
+        let (total_count, rows) = list::list(self.node()?.database.reads.lists(), &self.tenant, &wanted).await?;
         let items = rows.into_iter().map(summary).collect();
         Ok(Listed { items, total_count })
     }

@@ -83,7 +83,7 @@ impl Engine {
 
     /// Checks a definition for a save as draft: whatever fails after this concerns the database.
     pub(crate) async fn prepare_draft(&self, definition: WorkflowDefinition) -> Result<PreparedDraft> {
-        let tenant = self.inner.tenant.clone();
+        let tenant = self.tenant.clone();
         let interpreter = self.inner.interpreter.clone();
         let preparing = compute::run(is_large(&definition), move || {
             new_definition(tenant, &interpreter, definition).map(PreparedDraft)
@@ -106,7 +106,7 @@ impl Engine {
             definition_id: Some(new.definition_id.clone()),
             ..wanted(VersionOptions::Latest)
         };
-        let found = definition::find(&self.node()?.database.pool, &self.inner.tenant, &wanted).await?;
+        let found = definition::find(&self.node()?.database.pool, &self.tenant, &wanted).await?;
         let Some(row) = found else { return Ok(false) };
         let (stored, body) = (row.body, Arc::clone(&new.body));
         let comparing = compute::run(compute::is_large(&stored), move || {
@@ -122,7 +122,7 @@ impl Engine {
     /// Saves a draft that is prepared.
     async fn save_new(&self, node: &Arc<NodeContext>, mut new: NewDefinition) -> Result<Published> {
         new.guards_readonly = self.guards_readonly;
-        let saved = definition::save(&node.database.pool, node.database.lock_class(), &new, None).await?;
+        let saved = definition::save(&self.changes(node), node.database.lock_class(), &new, None).await?;
         if !saved.is_unchanged {
             announce_change(node, &new.tenant, &new.definition_id);
         }
@@ -146,7 +146,7 @@ impl Engine {
 
     async fn save_published(&self, definition: WorkflowDefinition) -> Result<Published> {
         let node = self.node()?;
-        let (tenant, interpreter) = (self.inner.tenant.clone(), self.inner.interpreter.clone());
+        let (tenant, interpreter) = (self.tenant.clone(), self.inner.interpreter.clone());
         if is_composed(&interpreter, &definition) {
             let preparing = compute::run(is_large(&definition), move || {
                 let new = new_definition(tenant, &interpreter, definition.clone())?;
@@ -165,7 +165,7 @@ impl Engine {
         let validated = self.starts_of(program).await?;
         let schedules = PublishedSchedules(&validated.schedules);
         let starts = validated.starts(&schedules);
-        let saved = definition::save(&node.database.pool, node.database.lock_class(), &new, Some(starts)).await?;
+        let saved = definition::save(&self.changes(&node), node.database.lock_class(), &new, Some(starts)).await?;
         if !saved.is_unchanged {
             announce_change(&node, &new.tenant, &new.definition_id);
             // Its triggers may match events in the inbox.
@@ -191,12 +191,12 @@ impl Engine {
                 definition_id: Some(id.clone()),
                 ..wanted(VersionOptions::Latest)
             };
-            let row = definition::find(&node.database.pool, &self.inner.tenant, &wanted)
+            let row = definition::find(&node.database.pool, &self.tenant, &wanted)
                 .await?
                 .ok_or_else(|| not_found(id))?;
             if self.guards_readonly && (row.is_readonly || row.is_system) {
                 // Both are part of the body, which the transaction compares, and no earlier version is published meanwhile.
-                let head = head(&node.database.pool, &self.inner.tenant, id).await?;
+                let head = head(&node.database.pool, &self.tenant, id).await?;
                 head.map_or(Ok(()), |head| head.refuse_publish(id))?;
             }
             if row.is_published {
@@ -219,10 +219,10 @@ impl Engine {
             let validated = self.starts_of(program).await?;
             let schedules = PublishedSchedules(&validated.schedules);
             let starts = validated.starts(&schedules);
-            let (pool, class) = (&node.database.pool, node.database.lock_class());
-            let outcome = definition::publish(pool, class, &self.inner.tenant, &row, starts).await?;
+            let (pool, class) = (&self.changes(&node), node.database.lock_class());
+            let outcome = definition::publish(pool, class, &self.tenant, &row, starts).await?;
             if outcome == PublishOutcome::Published {
-                announce_change(&node, &self.inner.tenant, id);
+                announce_change(&node, &self.tenant, id);
                 // Its triggers may match events in the inbox.
                 node.inbox_matches.notify_one();
                 log_warnings(id, &warnings);

@@ -25,7 +25,7 @@ impl Engine {
         if which != VersionOptions::Published || !is_recent {
             return self.definition_now(id, which).await;
         }
-        let key = (self.inner.tenant.clone(), id.clone());
+        let key = (self.tenant.clone(), id.clone());
         match node.caches.definitions.get(&key) {
             Ok(known) => compute::run(compute::is_large(&known), move || Value::clone(&known)).await,
             Err(fill) => {
@@ -45,7 +45,7 @@ impl Engine {
             definition_id: Some(id.clone()),
             ..wanted(which)
         };
-        let row = definition::find(self.node()?.database.reads.by_key(), &self.inner.tenant, &wanted).await?;
+        let row = definition::find(self.node()?.database.reads.by_key(), &self.tenant, &wanted).await?;
         self.shown(row.ok_or_else(|| not_found(id))?).await
     }
 
@@ -55,7 +55,7 @@ impl Engine {
             version_id: Some(id.clone()),
             ..VersionSelector::default()
         };
-        let row = definition::find(self.node()?.database.reads.by_key(), &self.inner.tenant, &wanted).await?;
+        let row = definition::find(self.node()?.database.reads.by_key(), &self.tenant, &wanted).await?;
         let row = row.ok_or_else(|| {
             Error::not_found(
                 "definition-not-found",
@@ -86,7 +86,7 @@ impl Engine {
         let ids: Vec<&str> = ids.iter().map(VersionId::as_str).collect();
         let node = self.node()?;
         let pool = node.database.reads.by_key();
-        let rows = read::find_many_with(pool, &self.inner.tenant, &ids, MOST_BYTES, admit).await?;
+        let rows = read::find_many_with(pool, &self.tenant, &ids, MOST_BYTES, admit).await?;
         let mut shown = Vec::with_capacity(rows.len());
         for row in rows {
             shown.push(self.shown(row).await?);
@@ -96,12 +96,12 @@ impl Engine {
 
     /// Whether no newest version has this name, except that of the definition `besides`.
     pub async fn is_definition_name_unique(&self, name: &str, besides: Option<&DefinitionId>) -> Result<bool> {
-        read::is_name_free(self.node()?.database.reads.by_key(), &self.inner.tenant, name, besides).await
+        read::is_name_free(self.node()?.database.reads.by_key(), &self.tenant, name, besides).await
     }
 
     /// The number of definitions.
     pub async fn count_definitions(&self) -> Result<u64> {
-        read::count(self.node()?.database.reads.by_key(), &self.inner.tenant).await
+        read::count(self.node()?.database.reads.by_key(), &self.tenant).await
     }
 
     /// A definition as it is stored, with node ids.

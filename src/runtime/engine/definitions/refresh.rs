@@ -66,7 +66,7 @@ impl Engine {
         let mut after = DefinitionId::new("");
         loop {
             let node = self.node()?;
-            let page = refresh::list_published(&node.database.pool, &self.inner.tenant, &after, PAGE).await?;
+            let page = refresh::list_published(&node.database.pool, &self.tenant, &after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = last.clone();
             self.refresh_page(page, &mut done).await?;
@@ -98,7 +98,7 @@ impl Engine {
             if error.is_transient() {
                 // Without the database the others fail, too, each after a long wait.
                 let node = self.node()?;
-                refresh::list_published(&node.database.pool, &self.inner.tenant, &id, 1).await?;
+                refresh::list_published(&node.database.pool, &self.tenant, &id, 1).await?;
             }
             tracing::warn!(definition = %id, %error, "a published definition cannot be refreshed; what starts it stays as it is");
             if done.failed.len() < MOST_FAILED {
@@ -122,7 +122,7 @@ impl Engine {
     async fn try_refresh(&self, id: &DefinitionId) -> Result<bool> {
         for _ in 0..PUBLISH_ATTEMPTS {
             let node = self.node()?;
-            let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+            let (pool, tenant) = (&self.changes(&node), &self.tenant);
             let Some(version) = refresh::published_version(pool, tenant, id).await? else {
                 return Ok(false);
             };

@@ -29,7 +29,7 @@ impl Engine {
             }
             Some(which) => which,
         };
-        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+        let (pool, tenant) = (&node.database.pool, &self.tenant);
         let found = draft::startable(pool, tenant, id, &wanted(which)).await?;
         let found = found.ok_or_else(|| not_found(id))?;
         if found.is_published && !matches!(which, VersionOptions::Specific(_)) {
@@ -70,7 +70,7 @@ impl Engine {
             definition::refuse_readonly(id, is_set("isReadonly"), is_set("isSystem"))?;
         }
         let node = self.node()?;
-        let (tenant, interpreter) = (self.inner.tenant.clone(), self.inner.interpreter.clone());
+        let (tenant, interpreter) = (self.tenant.clone(), self.inner.interpreter.clone());
         let preparing = compute::run(compute::is_large(&read), move || {
             let mut definition = WorkflowDefinition::from_stored(read)?;
             definition.id = VersionId::default();

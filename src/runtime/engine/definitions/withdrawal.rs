@@ -20,10 +20,10 @@ impl Engine {
     /// Dropping the future may or may not retract it; retracting again is safe.
     pub async fn retract(&self, id: &DefinitionId) -> Result<Value> {
         let node = self.node()?;
-        let (pool, class) = (&node.database.pool, node.database.lock_class());
-        match retract::retract(pool, class, &self.inner.tenant, id, self.guards_readonly).await? {
+        let (pool, class) = (&self.changes(&node), node.database.lock_class());
+        match retract::retract(pool, class, &self.tenant, id, self.guards_readonly).await? {
             RetractOutcome::Retracted(row) => {
-                announce_change(&node, &self.inner.tenant, id);
+                announce_change(&node, &self.tenant, id);
                 self.shown(row).await
             }
             RetractOutcome::NotPublished => Err(Error::invalid(
@@ -61,7 +61,7 @@ impl Engine {
                 format!("no workflow definition has the version id {:?}", id.as_str()),
             )
         };
-        let definition = delete::definition_of(&node.database.pool, &self.inner.tenant, id).await?;
+        let definition = delete::definition_of(&node.database.pool, &self.tenant, id).await?;
         let definition = definition.ok_or_else(missing)?;
         // A read-only one, too: as in Elsa, and the way to get rid of it.
         let guard = self.delete_guard(DeleteGuard::System);
@@ -83,7 +83,7 @@ impl Engine {
             version: Some(number),
             ..VersionSelector::default()
         };
-        let found = definition::find(&node.database.pool, &self.inner.tenant, &wanted).await?;
+        let found = definition::find(&node.database.pool, &self.tenant, &wanted).await?;
         let version = found.ok_or_else(missing)?.version_id;
         let guard = self.delete_guard(DeleteGuard::ReadonlyOrSystem);
         match self.delete_versions(&node, id, Some(&version), guard).await? {
@@ -108,7 +108,7 @@ impl Engine {
         only: Option<&VersionId>,
         guard: DeleteGuard,
     ) -> Result<usize> {
-        let (pool, tenant) = (&node.database.pool, &self.inner.tenant);
+        let (pool, tenant) = (&node.database.pool, &self.tenant);
         let deleted = delete::delete(pool, node.database.lock_class(), tenant, id, only, guard).await?;
         if !deleted.is_empty() {
             announce_change(node, tenant, id);

@@ -430,7 +430,7 @@ async fn accepts(engine: &Engine, instance: &str, target: RouteTarget) -> Result
     // No request: its burst faults, and waits for nothing.
     let body = json!({"triggerActivityId": activity_id, "payload": {}});
     let start = NewStart {
-        tenant: engine.inner.tenant.clone(),
+        tenant: engine.tenant.clone(),
         instance: InstanceId::new(instance),
         definition_id,
         version_id: None,
@@ -445,6 +445,7 @@ async fn accepts(engine: &Engine, instance: &str, target: RouteTarget) -> Result
         }),
         has_chosen_id: true,
         claimed: false,
+        origin: None,
     };
     let node = engine.node()?;
     start_admission::accept(&node, start, Instant::now() + Duration::from_secs(10)).await?;

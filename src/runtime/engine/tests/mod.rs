@@ -3,4 +3,5 @@
 mod http_kill;
 mod http_request;
 mod http_routes;
+mod identity;
 mod volatile_request;
