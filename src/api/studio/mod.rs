@@ -1,8 +1,8 @@
 //! Elsa Studio at `/studio`: the files of its npm package, served from a folder within a page of this server.
 //!
 //! The program does not contain Studio: `mainspring studio install` unpacks it into a folder, which `serve` and `dev` serve.
-//! None of these files needs a key, and none holds one: the page asks for the key of the API and keeps it in the
-//! browser's session storage.
+//! None of these files needs a credential, and none holds one: the page asks the API how one signs in, and keeps the key in the
+//! browser's session storage, and the tokens of a user in its local storage.
 
 mod folder;
 mod page;
@@ -77,21 +77,14 @@ impl Studio {
     }
 }
 
-/// What the routes share.
-#[derive(Clone, Debug)]
-struct Page {
-    studio: Studio,
-    needs_key: bool,
-}
-
-/// The routes of Studio. `needs_key`: the API requires a key, which the page asks for.
-pub(super) fn router(studio: Studio, needs_key: bool) -> Router {
+/// The routes of Studio.
+pub(super) fn router(studio: Studio) -> Router {
     Router::new()
         .route("/", get(root))
         .route(PATH, get(root))
         .route("/studio/", get(file))
         .route("/studio/{*path}", get(file))
-        .with_state(Page { studio, needs_key })
+        .with_state(studio)
 }
 
 /// Whether a request reads the page or its files, which hold nothing secret: it needs no key, and a link to it may be on any
@@ -104,8 +97,8 @@ pub(super) fn is_open(method: &Method, path: &str) -> bool {
 }
 
 /// `/` and `/studio` lead to the page, by a relative address: a proxy may serve them below a path of its own.
-async fn root(State(page): State<Page>) -> Response {
-    if page.studio.folder().await.is_none() {
+async fn root(State(studio): State<Studio>) -> Response {
+    if studio.folder().await.is_none() {
         return respond(StatusCode::OK, page::not_installed());
     }
     let location = (header::LOCATION, HeaderValue::from_static("studio/"));
@@ -113,17 +106,17 @@ async fn root(State(page): State<Page>) -> Response {
     (StatusCode::FOUND, [location, no_cache]).into_response()
 }
 
-async fn file(State(page): State<Page>, headers: HeaderMap, request: Request) -> ApiResult {
+async fn file(State(studio): State<Studio>, headers: HeaderMap, request: Request) -> ApiResult {
     let path = request.uri().path();
     let relative = path.strip_prefix("/studio/").unwrap_or_default();
-    let Some(folder) = page.studio.folder().await else {
+    let Some(folder) = studio.folder().await else {
         return Ok(respond(StatusCode::NOT_FOUND, page::not_installed()));
     };
     if let Some(asset) = page::asset(relative) {
         return Ok(with_security_headers(asset.respond(&headers)));
     }
     if page::is_page(relative) {
-        return Ok(respond(StatusCode::OK, page::html(relative, page.needs_key)));
+        return Ok(respond(StatusCode::OK, page::html(relative)));
     }
     match folder.respond(relative, &headers).await {
         Some(response) => Ok(with_security_headers(response)),

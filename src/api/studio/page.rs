@@ -1,4 +1,5 @@
-//! The page around Studio's elements: a frame with navigation, sign-in and the data of the cluster. It is part of the program.
+//! The page around Studio's elements: a frame with navigation, sign-in and the data of the cluster; and the page of the steps
+//! of a sign-in with an issuer. They are part of the program.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -8,6 +9,7 @@ use super::Studio;
 use super::folder::{matches, short_hash};
 
 const HTML: &str = include_str!("page/host.html");
+const SIGN_IN: &str = include_str!("page/sign-in.html");
 const NOT_INSTALLED: &str = include_str!("page/not-installed.html");
 
 /// A file of the page.
@@ -20,6 +22,9 @@ pub(super) struct Asset {
 pub(super) fn asset(relative: &str) -> Option<Asset> {
     let (kind, text) = match relative {
         "mainspring/host.js" => ("text/javascript; charset=utf-8", include_str!("page/host.js")),
+        "mainspring/session.js" => ("text/javascript; charset=utf-8", include_str!("page/session.js")),
+        "mainspring/external.js" => ("text/javascript; charset=utf-8", include_str!("page/external.js")),
+        "mainspring/sign-in.js" => ("text/javascript; charset=utf-8", include_str!("page/sign-in.js")),
         "mainspring/tables.js" => ("text/javascript; charset=utf-8", include_str!("page/tables.js")),
         "mainspring/messages.js" => ("text/javascript; charset=utf-8", include_str!("page/messages.js")),
         "mainspring/cluster.js" => ("text/javascript; charset=utf-8", include_str!("page/cluster.js")),
@@ -53,7 +58,8 @@ pub(super) fn is_page(relative: &str) -> bool {
     let path = relative.strip_suffix('/').unwrap_or(relative);
     matches!(
         path.split('/').collect::<Vec<_>>().as_slice(),
-        [""] | ["cluster"]
+        [""] | ["cluster" | "signed-in"]
+            | ["sign-in", _]
             | ["workflows"]
             | ["workflows", "definitions" | "instances"]
             | ["workflows", "definitions", _, "edit"]
@@ -62,15 +68,18 @@ pub(super) fn is_page(relative: &str) -> bool {
 }
 
 /// The page for a path. Its base is relative to the path, so that it works below any path of a proxy.
-pub(super) fn html(relative: &str, needs_key: bool) -> String {
+pub(super) fn html(relative: &str) -> String {
     let depth = relative.matches('/').count();
     let base = if depth == 0 {
         "./".to_owned()
     } else {
         "../".repeat(depth)
     };
-    HTML.replace("{base}", &base)
-        .replace("{key}", if needs_key { "required" } else { "none" })
+    let path = relative.strip_suffix('/').unwrap_or(relative);
+    // The steps of a sign-in with an issuer need nothing of Studio.
+    let is_step = path == "signed-in" || path.starts_with("sign-in/");
+    let page = if is_step { SIGN_IN } else { HTML };
+    page.replace("{base}", &base)
 }
 
 /// The page where Studio is not installed.

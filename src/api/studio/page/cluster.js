@@ -3,7 +3,7 @@
 
 window.mainspringCluster = (main, server) => {
   const { make, table, open } = window.mainspringTables;
-  const { api, headers, fetch } = server;
+  const { api, fetch, may } = server;
 
   const button = (label, ids) => {
     const node = make('button', label, 'ms-small-button');
@@ -17,6 +17,7 @@ window.mainspringCluster = (main, server) => {
     if (!items.length) return [make('p', empty, 'ms-quiet')];
     const shown = items.map(({ id, definitionId, subStatus, incidentCount, updatedAt }) =>
       ({ instance: id, definition: definitionId, subStatus, incidents: incidentCount, updatedAt }));
+    if (!may('run:alterations')) return [table(shown)];
     const all = button(`Retry ${items.length} of ${totalCount}`, items.map(({ id }) => id));
     return [table(shown, ({ instance }) => button('Retry', [instance])), all];
   };
@@ -24,11 +25,12 @@ window.mainspringCluster = (main, server) => {
   const sections = [
     ['Nodes', 'cluster/nodes', 'No node is registered.'],
     ['Queue', 'cluster/queue', 'No work waits.'],
-    ['Schedules', 'cluster/schedules?pageSize=50', 'No schedule is published.'],
+    ['Schedules', 'cluster/schedules?pageSize=50', 'No schedule is published.', undefined, 'read:schedules'],
     ['Locks', 'cluster/locks', 'No lock is held.'],
     ['Fan-outs', 'cluster/fan-outs?pageSize=50', 'No event is being given to many bookmarks.'],
-    ['Dead letters', 'cluster/dead-letters?pageSize=50', 'No dead letter: nothing was given up.'],
-    ['Faulted', 'workflow-instances?hasIncidents=true&pageSize=50', 'No activity has faulted.', drawFaulted],
+    ['Dead letters', 'cluster/dead-letters?pageSize=50', 'No dead letter: nothing was given up.', undefined,
+      'read:bookmark-queue:dead-letters'],
+    ['Faulted', 'workflow-instances?hasIncidents=true&pageSize=50', 'No activity has faulted.', drawFaulted, 'read:workflow-instances'],
   ];
 
   // What the last retry has answered, below the table that is drawn anew.
@@ -39,7 +41,7 @@ window.mainspringCluster = (main, server) => {
     try {
       const body = JSON.stringify({ workflowInstanceIds: ids });
       const response = await fetch(`${api}/alterations/workflows/retry`,
-        { method: 'POST', headers: { ...headers(), 'Content-Type': 'application/json' }, body });
+        { method: 'POST', headers: { 'Content-Type': 'application/json' }, body });
       const value = await response.json();
       const entries = (value.results ?? []).flatMap(({ log }) => log.logEntries);
       const failed = entries.filter(({ logLevel }) => logLevel === 'Error');

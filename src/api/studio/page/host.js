@@ -1,4 +1,4 @@
-// The frame around the elements of Elsa Studio: navigation, the API key, and retries.
+// The frame around the elements of Elsa Studio: navigation, who one is, and retries.
 'use strict';
 
 (() => {
@@ -6,15 +6,17 @@
   // The address of the document changes with each navigation; the base must not.
   document.querySelector('base').href = base.href;
   const api = new URL('../elsa/api', base).href;
-  const needsKey = document.querySelector('meta[name="mainspring-key"]').content === 'required';
-  const KEY = 'mainspring-api-key';
   const RETRIES = 4;
   const READ_TIME = 150;
   const MAX_WAIT = 3000;
+  const NOTICE_TIME = 8000;
   const element = (id) => document.getElementById(id);
 
-  let key = needsKey ? sessionStorage.getItem(KEY) || '' : '';
   let shown = null;
+  // Who one is, and what one may do. `null`: not known yet.
+  let caller = null;
+  // The page was asked for by no path: it is the first one that one may see.
+  let isAnyPage = false;
   let provider = null;
   let leave = null;
   let removed = Promise.resolve();
@@ -22,7 +24,10 @@
   let settledAt = 0;
 
   const plainFetch = window.fetch.bind(window);
-  const headers = () => (needsKey ? { Authorization: `ApiKey ${key}` } : {});
+  const session = window.mainspringSession(base, plainFetch);
+  const signIn = window.mainspringSignIn(base, session);
+  // The API, and the hub beside it.
+  const isOfServer = (url) => url.href.startsWith(`${api}/`) || url.href.startsWith(new URL('../elsa/hubs/', base).href);
 
   // Studio does not repeat a request. A read that meets a node which is going away is repeated here.
   const readsByPost = /\/(workflow-instances(\/[^/]+\/journal)?|activity-executions\/report)$/;
@@ -40,22 +45,34 @@
     const isRequest = input instanceof Request;
     const url = new URL(isRequest ? input.url : input, base);
     const method = (init?.method || (isRequest ? input.method : 'GET')).toUpperCase();
-    if (!url.href.startsWith(`${api}/`)) return plainFetch(input, init);
+    if (!isOfServer(url)) return plainFetch(input, init);
     pending += 1;
     try {
-      return await sendWithRetries(input, init, url, method, isRequest);
+      const response = await sendWithRetries(input, init, url, method, isRequest);
+      if (response.status === 403 && !isRead(url, method)) tellRefusal(response.clone());
+      return response;
     } finally {
       pending -= 1;
       settledAt = Date.now();
     }
   };
 
+  // Studio says of an edit that is refused only that it is not saved.
+  let noticeTimer = null;
+  const tellRefusal = async (response) => {
+    const told = await response.json().catch(() => ({}));
+    const notice = element('ms-notice');
+    notice.textContent = told.message ?? 'The server has refused this.';
+    notice.hidden = false;
+    clearTimeout(noticeTimer);
+    noticeTimer = setTimeout(() => { notice.hidden = true; }, NOTICE_TIME);
+  };
+
   const sendWithRetries = async (input, init, url, method, isRequest) => {
     const repeats = isRequest || init?.body instanceof ReadableStream || !isRead(url, method) ? 0 : RETRIES;
     for (let attempt = 0; ; attempt += 1) {
       try {
-        const response = await plainFetch(input, init);
-        if (response.status === 401 && needsKey) askForKey('The server does not accept this key.');
+        const response = await session.fetch(input, init);
         if (!isPassing(response) || attempt >= repeats) return response;
       } catch (error) {
         if (attempt >= repeats || error.name === 'AbortError') throw error;
@@ -123,14 +140,37 @@
     if (target.pathname === location.pathname) replaceState(state, unused, target);
   };
 
+  // Whether one has a permission, by its name or a wildcard.
+  const may = (name) => {
+    const own = caller?.permissions ?? [];
+    const above = name.split(':').map((_, count, parts) => `${parts.slice(0, count).join(':')}:*`).slice(1);
+    return ['*', name, ...above].some((one) => own.includes(one));
+  };
+  const READS = {
+    definitions: 'read:workflow-definitions',
+    instances: 'read:workflow-instances',
+    cluster: 'read:cluster',
+  };
+  const FIRST = { definitions: 'workflows/definitions', instances: 'workflows/instances', cluster: 'cluster' };
+
+  const refuse = (group) => {
+    const text = document.createElement('p');
+    text.className = 'ms-refused';
+    text.textContent = `${caller.name || 'You'} may not see this page: it needs the permission ${READS[group]}. An administrator can give it.`;
+    element('ms-loading').hidden = true;
+    element('ms-page').replaceChildren(text);
+  };
+
   const show = async () => {
-    if (needsKey && !key) return;
+    if (!caller) return;
     const path = relativePath();
     // The lists keep their paging in the query.
     if (path === shown) return;
     const found = pageAt(path);
-    if (!found) {
-      replaceState(null, '', new URL('workflows/definitions', base));
+    if (!found || isAnyPage) {
+      isAnyPage = false;
+      const first = Object.keys(FIRST).find((group) => may(READS[group])) ?? 'definitions';
+      replaceState(null, '', new URL(FIRST[first], base));
       show();
       return;
     }
@@ -150,9 +190,14 @@
     const before = main.firstElementChild;
     main.replaceChildren();
     main.className = `ms-page ms-${group} ms-${title.toLowerCase()}`;
+    if (!may(READS[group])) {
+      refuse(group);
+      removed = Promise.all([removed, remove(before)]);
+      return;
+    }
     if (!make) {
       element('ms-loading').hidden = true;
-      leave = draw(main, { api, headers, fetch: fetchWithRetries }, ...found.ids);
+      leave = draw(main, { api, fetch: fetchWithRetries, may }, ...found.ids);
       removed = Promise.all([removed, remove(before)]);
       return;
     }
@@ -162,7 +207,8 @@
     // Another navigation may have followed.
     if (shown !== path) return;
     if (!provider) {
-      provider = studioElement('elsa-backend-provider', { 'remote-endpoint': api, 'api-key': key });
+      provider = studioElement('elsa-backend-provider', { 'remote-endpoint': api });
+      giveCredential();
       document.body.append(provider);
     }
     main.replaceChildren(make(...found.ids));
@@ -198,51 +244,55 @@
     observer.observe(main, { childList: true, subtree: true });
   };
 
-  const askForKey = (message) => {
-    key = '';
-    sessionStorage.removeItem(KEY);
-    element('ms-loading').hidden = true;
-    element('ms-sign-out').hidden = true;
-    element('ms-sign-in-error').textContent = message;
-    const dialog = element('ms-sign-in');
-    if (!dialog.open) dialog.showModal();
-    element('ms-key').focus();
+  // Studio sends what its provider has; each request gets that of its moment all the same.
+  const giveCredential = () => {
+    const { scheme, text } = session.credential ?? {};
+    for (const [name, value] of [['api-key', scheme === 'ApiKey' && text], ['access-token', scheme === 'Bearer' && text]]) {
+      if (value) provider?.setAttribute(name, value);
+      else provider?.removeAttribute(name);
+    }
   };
 
-  element('ms-sign-in').addEventListener('cancel', (event) => event.preventDefault());
-  element('ms-sign-in-form').addEventListener('submit', async (event) => {
-    event.preventDefault();
-    const given = element('ms-key').value.trim();
-    let response;
-    try {
-      response = await plainFetch(`${api}/cluster/nodes`, { headers: { Authorization: `ApiKey ${given}` } });
-    } catch {
-      element('ms-sign-in-error').textContent = 'The server cannot be reached. Try again.';
+  // The corner says who one is, and the navigation has what one may see.
+  const showCaller = () => {
+    const isKnown = caller.kind !== 'anonymous';
+    const user = element('ms-user');
+    user.hidden = !isKnown;
+    element('ms-user-name').textContent = caller.name;
+    user.title = [caller.id, caller.issuer, caller.tenantId].filter(Boolean).join(' · ');
+    for (const link of document.querySelectorAll('.ms-nav a[data-page]')) link.hidden = !may(READS[link.dataset.page]);
+  };
+
+  const enter = async () => {
+    const former = caller;
+    const found = await session.me();
+    if (!found) {
+      setTimeout(enter, 2000);
       return;
     }
-    // Only the status counts; without this, the browser keeps the request open.
-    await response.body?.cancel();
-    if (response.status === 401) {
-      element('ms-sign-in-error').textContent = 'The server does not accept this key.';
-      return;
-    }
-    sessionStorage.setItem(KEY, given);
-    // Studio may have begun with another key: it starts anew.
-    if (provider) {
+    // What is on the page was read, and typed, by another user.
+    if (former && (former.kind !== found.kind || former.id !== found.id || former.issuer !== found.issuer)) {
       location.reload();
       return;
     }
-    key = given;
-    element('ms-key').value = '';
-    element('ms-sign-in').close();
-    element('ms-sign-out').hidden = false;
-    element('ms-loading').hidden = false;
+    caller = found;
+    showCaller();
     show();
-  });
-  element('ms-sign-out').addEventListener('click', () => {
-    sessionStorage.removeItem(KEY);
-    location.reload();
-  });
+  };
+
+  session.onask = (why) => {
+    if (!caller) element('ms-loading').hidden = true;
+    signIn.open(caller || why === 'elsewhere' ? why : 'first');
+  };
+  session.onchange = () => {
+    giveCredential();
+    if (!session.isAsking) return;
+    signIn.close();
+    if (!caller) element('ms-loading').hidden = false;
+    // After the requests that wait, which go on now.
+    setTimeout(enter, 0);
+  };
+  element('ms-sign-out').addEventListener('click', session.signOut);
 
   document.addEventListener('click', (event) => {
     const link = event.target.closest?.('.ms-bar a, .ms-back');
@@ -259,13 +309,12 @@
   window.addEventListener('DOMContentLoaded', () => {
     // Before Blazor starts, which reads the address.
     if (!pageAt(relativePath())) {
+      isAnyPage = true;
       replaceState(null, '', new URL('workflows/definitions', base));
     }
-    if (needsKey && !key) {
-      askForKey('');
-      return;
-    }
-    element('ms-sign-out').hidden = !needsKey;
-    show();
+    session.load().then((ways) => {
+      if (ways.isRequired && !session.credential) session.ask('first');
+      else enter();
+    });
   });
 })();

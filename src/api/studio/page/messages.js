@@ -17,9 +17,9 @@ window.mainspringMessages = (main, server, id) => {
   const back = make('a', 'Back to the instance', 'ms-back');
   back.href = `workflows/instances/${instance}/view`;
   const sections = [
-    ['Resume links', `workflow-instances/${instance}/resume-links`, 'No link leads to this instance.'],
-    ['Webhook deliveries', `workflow-instances/${instance}/webhook-deliveries`, 'Nothing was sent to a sink.'],
-    ['Mails', `activity-executions/list?workflowInstanceId=${instance}`, 'No mail was sent.', drawMails],
+    ['Resume links', `workflow-instances/${instance}/resume-links`, 'No link leads to this instance.', undefined, 'read:resume-links'],
+    ['Webhook deliveries', `workflow-instances/${instance}/webhook-deliveries`, 'Nothing was sent to a sink.', undefined, 'read:webhooks'],
+    ['Mails', `activity-executions/list?workflowInstanceId=${instance}`, 'No mail was sent.', drawMails, 'read:activity-execution'],
   ];
   return open(main, server, `Messages of ${id}`, sections, back).leave;
 };

@@ -64,10 +64,12 @@ window.mainspringTables = (() => {
     return parts.length ? parts : [make('p', empty, 'ms-quiet')];
   };
 
-  // A section has a title, a path, a text for nothing, and a drawing of its own where it needs one. `below` stands under all of them.
+  // A section has a title, a path, a text for nothing, a drawing of its own where it needs one, and the permission without which it
+  // is left out. `below` stands under all of them.
   // Returns what draws the page at once, and what ends it.
-  const open = (main, { api, headers, fetch }, title, sections, ...below) => {
-    const all = sections.map(([heading, path, empty, own]) => {
+  const open = (main, { api, fetch, may }, title, sections, ...below) => {
+    const seen = sections.filter(([, , , , needs]) => !needs || may(needs));
+    const all = seen.map(([heading, path, empty, own]) => {
       const section = make('section', undefined, 'ms-section');
       const body = make('div', 'Loading…', 'ms-quiet');
       section.append(make('h2', heading), body);
@@ -82,7 +84,7 @@ window.mainspringTables = (() => {
     const read = async ({ body, path, empty, own }) => {
       let parts;
       try {
-        const response = await fetch(`${api}/${path}`, { headers: headers() });
+        const response = await fetch(`${api}/${path}`);
         const value = await response.json();
         parts = response.ok ? (own ?? draw)(value, empty) : [make('p', value.message, 'ms-error')];
       } catch {
