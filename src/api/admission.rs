@@ -1,25 +1,28 @@
-//! Admission of requests, before their route: the host, the origin, the API key, and the limit of requests in flight. The
-//! health endpoints are open: a supervisor needs no key, and they disclose nothing.
+//! Admission of requests, before their handler: the host, the origin, the caller, what the caller may do ([`access`]), and the
+//! limit of requests in flight. The health endpoints are open: a supervisor needs no key, and they disclose nothing.
 //!
 //! A request is in flight until its response has been sent: the permit lives as long as the body, so slow readers count as
 //! well.
 
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::ApiOptions;
+use super::access::{Access, Found, PERMISSION_REQUIRED};
 use super::{path, studio};
 use crate::auth::cors::{self, CorsOrigins};
-use crate::auth::{AllowedHosts, ApiKey, RefusedKeys, cross_site};
-use crate::http::{ApiError, HoldingBody, Peer};
+use crate::auth::{AllowedHosts, Authenticator, Caller, Credential, Refusal, RefusedKeys, RequestOrigin, cross_site};
+use crate::http::{ApiError, ErrorCode, HoldingBody, Peer};
 use crate::runtime::Engine;
 
 /// Requests that need no key have permits of their own: one for this many permits of the others.
@@ -27,12 +30,20 @@ const KEYLESS_PERMIT_DIVISOR: usize = 8;
 /// The least number of permits for them.
 const MIN_KEYLESS_PERMITS: usize = 16;
 
+/// How long the readiness waits for who asks.
+const HEALTH_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// What looks the access of a route up, by its method and the template of its path.
+pub(super) type FindAccess = fn(&Method, &str) -> Found;
+
 /// The checks of every request.
-#[derive(Debug)]
 pub(super) struct Admission {
     hosts: AllowedHosts,
     cors: CorsOrigins,
-    key: Option<ApiKey>,
+    authenticator: Authenticator,
+    find_access: FindAccess,
+    /// Writes the audit. Tests of admission have none.
+    engine: Option<Engine>,
     /// Requests without the right key.
     refused: RefusedKeys,
     permits: Arc<Semaphore>,
@@ -44,8 +55,35 @@ pub(super) struct Admission {
     file_permits: Arc<Semaphore>,
 }
 
+/// What is known of a request before its caller is: a request itself is not kept over an await, as its body is not `Sync`.
+struct Asked {
+    access: Access,
+    changes: bool,
+    client: Option<IpAddr>,
+    method: String,
+    /// The template of its path; empty if no route has it.
+    template: String,
+    /// What its path names.
+    target: String,
+}
+
+impl Asked {
+    /// Where the request of a caller comes from.
+    fn origin(&self, caller: &Arc<Caller>) -> RequestOrigin {
+        let mut origin = RequestOrigin::new(Arc::clone(caller), self.client, &self.method, &self.template);
+        origin.is_reading = !self.changes;
+        origin.target.clone_from(&self.target);
+        origin
+    }
+}
+
 impl Admission {
-    pub(super) fn new(options: ApiOptions) -> Self {
+    pub(super) fn new(
+        options: &ApiOptions,
+        authenticator: Authenticator,
+        find_access: FindAccess,
+        engine: Option<Engine>,
+    ) -> Self {
         let keyless = || {
             let permits = (options.max_requests / KEYLESS_PERMIT_DIVISOR).max(MIN_KEYLESS_PERMITS);
             Arc::new(Semaphore::new(permits))
@@ -53,7 +91,9 @@ impl Admission {
         Self {
             hosts: AllowedHosts::new(options.listen, &options.allowed_hosts),
             cors: CorsOrigins::new(&options.cors_origins),
-            key: options.api_key,
+            authenticator,
+            find_access,
+            engine,
             refused: RefusedKeys::default(),
             permits: Arc::new(Semaphore::new(options.max_requests.min(Semaphore::MAX_PERMITS))),
             token_permits: keyless(),
@@ -62,42 +102,119 @@ impl Admission {
         }
     }
 
-    /// Counts a request without the right key.
-    fn note_refused(&self, request: &Request, kind: &'static str) {
-        let peer = request.extensions().get::<Peer>();
-        self.refused.note(peer.map(|Peer(address)| address.ip()), kind);
-    }
-
-    /// Returns the reason why a request is not admitted.
-    fn check(&self, request: &Request) -> Result<(), ApiError> {
+    /// Checks what needs no look at the caller.
+    fn check(&self, request: &Request, access: Access) -> Result<(), ApiError> {
         let host = self.hosts.check(request)?;
-        let headers = request.headers();
-        if studio::is_open(request.method(), request.uri().path()) {
-            return Ok(());
-        }
-        // A resume URL needs only its token: no key, and a link to it may be on any page.
-        if path::takes_token(request.uri().path()) {
-            return Ok(());
-        }
-        if self.cors.admitted(headers).is_none() {
-            cross_site::reject_cross_site(headers, host)?;
-        }
-        // A browser sends no key with a WebSocket: the token in the query stands for it.
-        if path::is_open(request.uri().path()) || request.uri().path() == path::HUB {
-            return Ok(());
-        }
-        if self.key.is_some() && request.extensions().get::<ShowsKey>().is_none() {
-            if !headers.contains_key(header::AUTHORIZATION) {
-                self.note_refused(request, "missing");
-            }
-            return Err(ApiError::new(
-                StatusCode::UNAUTHORIZED,
-                "unauthorized",
-                "Send the API key of this server in the header `Authorization: ApiKey KEY`.",
-            )
-            .header(header::WWW_AUTHENTICATE, "ApiKey"));
+        let path = request.uri().path();
+        // A link to Studio, or to a resume URL, may be on any page.
+        let is_linked = studio::is_open(request.method(), path) || path::takes_token(path);
+        if !(is_linked && access.is_open()) && self.cors.admitted(request.headers()).is_none() {
+            cross_site::reject_cross_site(request.headers(), host)?;
         }
         Ok(())
+    }
+
+    /// What the table has for a request. A path that no route has is answered to each caller that is known.
+    fn asked(&self, request: &Request) -> Result<Asked, ApiError> {
+        let template = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+        let (access, changes) = match template.map(|template| (self.find_access)(request.method(), template)) {
+            Some(Found::Route(route)) => (route.access, route.changes),
+            // 404 and 405 tell a stranger no more than the open routes do.
+            Some(Found::OtherMethod) | None if is_open(request) => (Access::Open, false),
+            Some(Found::OtherMethod) | None => (Access::Caller, false),
+            Some(Found::None) => {
+                tracing::error!(
+                    path = request.uri().path(),
+                    "a route is not in the table of accesses; it is refused"
+                );
+                return Err(ApiError::internal());
+            }
+        };
+        let template = template.unwrap_or_default();
+        let peer = request.extensions().get::<Peer>();
+        Ok(Asked {
+            access,
+            changes,
+            client: peer.map(|Peer(address)| address.ip()),
+            method: request.method().as_str().to_owned(),
+            target: target_of(template, request.uri().path()),
+            template: template.to_owned(),
+        })
+    }
+
+    /// Who sends a request; `None` without a credential where one is needed. Without anything that a credential could be checked by,
+    /// each request is one of its caller.
+    async fn caller(&self, headers: &HeaderMap) -> Result<Option<Caller>, Refusal> {
+        if !self.authenticator.is_required().await? {
+            return Ok(Some(Caller::anonymous()));
+        }
+        match Credential::of(headers)? {
+            None => Ok(None),
+            Some(credential) => {
+                let known = self.authenticator.authenticate(credential).await?;
+                known.map(Some).ok_or(Refusal::Unknown)
+            }
+        }
+    }
+
+    /// The caller, if the route has need of one and the caller may use it.
+    async fn authorize(&self, headers: &HeaderMap, asked: &Asked) -> Result<Option<Caller>, ApiError> {
+        let client = asked.client;
+        let caller = match self.caller(headers).await {
+            // It is shown more with a credential, and nothing less with a wrong one.
+            Ok(caller) if asked.access.is_open() => return Ok(caller),
+            // A refresh token is sent to the route that takes it.
+            Err(Refusal::WrongUse) if asked.access.is_open() => return Ok(None),
+            Err(refusal) if asked.access.is_open() => {
+                self.refused.note(client, refusal.word());
+                return Ok(None);
+            }
+            Ok(Some(caller)) => caller,
+            Ok(None) => {
+                self.refused.note(client, "missing");
+                return Err(unauthorized(
+                    "Send a credential in the header `Authorization`: `ApiKey KEY` or `Bearer TOKEN`.",
+                ));
+            }
+            Err(Refusal::Unavailable(error)) => return Err(error.into()),
+            Err(refusal) => {
+                self.refused.note(client, refusal.word());
+                return Err(unauthorized(match refusal {
+                    Refusal::Expired => "The credential has expired: sign in again, or ask for another key.",
+                    Refusal::WrongUse => {
+                        "This token is for another use, such as a refresh token that is sent as an access token."
+                    }
+                    _ => "The credential is wrong, or was revoked: send a key or a token of this server.",
+                }));
+            }
+        };
+        if asked.access.admits(&caller) {
+            return Ok(Some(caller));
+        }
+        let refused = asked.access.refusal(&caller);
+        if asked.changes
+            && let Some(engine) = &self.engine
+        {
+            let origin = asked.origin(&Arc::new(caller));
+            let engine = engine.for_request(&Arc::new(origin));
+            engine
+                .note_own_request(StatusCode::FORBIDDEN.as_u16(), Some(PERMISSION_REQUIRED))
+                .await;
+        }
+        Err(refused)
+    }
+
+    fn permits_of(&self, request: &Request) -> &Arc<Semaphore> {
+        let path = request.uri().path();
+        if path::is_event(path) {
+            &self.event_permits
+        } else if path::takes_token(path) || path::is_sign_in(path) || path == path::HUB {
+            &self.token_permits
+        } else if studio::is_open(request.method(), path) {
+            &self.file_permits
+        } else {
+            &self.permits
+        }
     }
 }
 
@@ -107,9 +224,27 @@ pub(super) struct RequestPlace {
     _permit: Arc<OwnedSemaphorePermit>,
 }
 
-/// In the extensions of a request that has the key of this server. Routes that need no key answer more to it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ShowsKey;
+fn unauthorized(message: &str) -> ApiError {
+    ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", message).header(header::WWW_AUTHENTICATE, "Bearer, ApiKey")
+}
+
+/// Whether a path is one of those whose routes are open, whatever the method.
+fn is_open(request: &Request) -> bool {
+    let path = request.uri().path();
+    studio::is_open(request.method(), path) || path::takes_token(path) || path::is_open(path) || path == path::HUB
+}
+
+/// What a path names: the parts in the place of the parameters of its template, decoded.
+fn target_of(template: &str, path: &str) -> String {
+    let parts = template.split('/').zip(path.split('/'));
+    let named = parts.filter(|(part, _)| part.starts_with('{'));
+    let decoded = named.map(|(_, value)| {
+        percent_encoding::percent_decode_str(value)
+            .decode_utf8_lossy()
+            .into_owned()
+    });
+    decoded.collect::<Vec<_>>().join("/")
+}
 
 /// The middleware around all routes.
 pub(super) async fn admit(admission: State<Arc<Admission>>, request: Request, next: Next) -> Response {
@@ -124,15 +259,14 @@ pub(super) async fn admit(admission: State<Arc<Admission>>, request: Request, ne
 }
 
 async fn admitted(State(admission): State<Arc<Admission>>, mut request: Request, next: Next) -> Response {
-    if let Some(key) = &admission.key {
-        if key.matches(request.headers()) {
-            request.extensions_mut().insert(ShowsKey);
-        } else if request.headers().contains_key(header::AUTHORIZATION) {
-            // Also where a request needs no key: it is shown more with one.
-            admission.note_refused(&request, "wrong");
-        }
-    }
     if path::is_health(request.uri().path()) {
+        // It is shown more with a credential, and waits for nothing that may be away.
+        if request.uri().path() == path::READY {
+            let known = tokio::time::timeout(HEALTH_TIMEOUT, admission.caller(request.headers())).await;
+            if let Ok(Ok(Some(caller))) = known {
+                request.extensions_mut().insert(Arc::new(caller));
+            }
+        }
         return next.run(request).await;
     }
     let origin = admission.cors.admitted(request.headers()).cloned();
@@ -148,20 +282,15 @@ async fn admitted(State(admission): State<Arc<Admission>>, mut request: Request,
 }
 
 async fn admit_and_run(admission: &Admission, mut request: Request, next: Next) -> Response {
-    if let Err(error) = admission.check(&request) {
+    let asked = match admission.asked(&request) {
+        Ok(asked) => asked,
+        Err(error) => return error.into_response(),
+    };
+    if let Err(error) = admission.check(&request, asked.access) {
         return error.into_response();
     }
-    let by_token = path::takes_token(request.uri().path()) || request.uri().path() == path::HUB;
-    let permits = if path::is_event(request.uri().path()) {
-        &admission.event_permits
-    } else if by_token {
-        &admission.token_permits
-    } else if studio::is_open(request.method(), request.uri().path()) {
-        &admission.file_permits
-    } else {
-        &admission.permits
-    };
-    let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {
+    // Before the caller is looked up: what that costs is bounded, too.
+    let Ok(permit) = Arc::clone(admission.permits_of(&request)).try_acquire_owned() else {
         return ApiError::unavailable(
             "too-many-requests",
             "The limit of concurrent requests is reached; try again.",
@@ -172,14 +301,30 @@ async fn admit_and_run(admission: &Admission, mut request: Request, next: Next) 
         _permit: Arc::new(permit),
     };
     request.extensions_mut().insert(place.clone());
-    // A panic is a defect; to the client it must not look like a broken network.
-    match AssertUnwindSafe(next.run(request)).catch_unwind().await {
-        Ok(response) => response.map(|body| Body::new(HoldingBody::new(body, place))),
-        Err(_) => {
-            tracing::error!("the handler of a request panicked");
-            ApiError::internal().into_response()
+    let origin = match admission.authorize(request.headers(), &asked).await {
+        Err(error) => return error.into_response(),
+        Ok(None) => None,
+        Ok(Some(caller)) => {
+            let caller = Arc::new(caller);
+            let origin = Arc::new(asked.origin(&caller));
+            request.extensions_mut().insert(caller);
+            request.extensions_mut().insert(Arc::clone(&origin));
+            Some(origin)
         }
+    };
+    let to_note = origin.filter(|_| asked.changes).zip(admission.engine.clone());
+    let served = AssertUnwindSafe(next.run(request)).catch_unwind();
+    // A panic is a defect; to the client it must not look like a broken network.
+    let response = served.await.unwrap_or_else(|_| {
+        tracing::error!("the handler of a request panicked");
+        ApiError::internal().into_response()
+    });
+    if let Some((origin, engine)) = to_note {
+        let code = response.extensions().get::<ErrorCode>().map(|ErrorCode(code)| *code);
+        let status = response.status().as_u16();
+        engine.for_request(&origin).note_own_request(status, code).await;
     }
+    response.map(|body| Body::new(HoldingBody::new(body, place)))
 }
 
 /// While the node leaves, every response closes its connection, so that no client reuses one that is about to close.

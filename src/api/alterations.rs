@@ -1,7 +1,6 @@
 //! Alterations of many instances: cancels, and retries of what has faulted.
 
 use axum::Json;
-use axum::extract::State;
 use axum::response::IntoResponse;
 use serde_json::{Map, Value, json};
 
@@ -85,7 +84,7 @@ struct AlterationLogEntry {
     responses(
         (status = 200, description = "What became of each instance, in the order of the ids.", body = AlterationResults),
     ))]
-async fn retry(State(api): State<Api>, body: RequestBody) -> ApiResult {
+async fn retry(api: Api, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let ids = fields.texts("workflowInstanceIds")?.into_iter().map(InstanceId::new);
     let activities = fields.texts_or_null("activityIds")?.into_iter().map(ActivityId::new);
@@ -207,7 +206,7 @@ struct Plan {
     responses(
         (status = 200, description = "The plan is accepted.", body = PlanAccepted),
     ))]
-async fn submit(State(api): State<Api>, body: RequestBody) -> ApiResult {
+async fn submit(api: Api, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let alterations = match fields.any("alterations") {
         Some(Value::Array(alterations)) if !alterations.is_empty() => alterations,
@@ -260,7 +259,7 @@ async fn submit(State(api): State<Api>, body: RequestBody) -> ApiResult {
         (status = 200, description = "The plan.", body = PlanView),
         (status = 404, description = "`bulk-action-not-found`: it does not exist, or finished more than a day ago."),
     ))]
-async fn plan(State(api): State<Api>, Id(id): Id) -> ApiResult {
+async fn plan(api: Api, Id(id): Id) -> ApiResult {
     let action = api.engine.bulk_action(&id).await?;
     let status = if action.finished_at.is_some() {
         "Completed"

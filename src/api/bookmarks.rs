@@ -1,6 +1,5 @@
 //! Resuming at bookmarks by id, with the API key.
 
-use axum::extract::State;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -42,7 +41,7 @@ struct ResumeFields {
         (status = 500, description = "The instance has faulted, or the server has failed.",
             content((Execution = "application/json"), (ErrorBody = "application/problem+json"))),
     ))]
-pub(super) async fn resume(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+pub(super) async fn resume(api: Api, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let request = ResumeRequest {
         instance_id: InstanceId::new(id),

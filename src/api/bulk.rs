@@ -1,7 +1,6 @@
 //! Bulk actions on workflow instances: cancels and deletes of many at once.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
 use serde_json::json;
@@ -93,7 +92,7 @@ struct InstancesCancelled {
     responses(
         (status = 200, description = "A page of bulk actions.", body = Listed<BulkAction>),
     ))]
-async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
+async fn list(api: Api, uri: Uri) -> ApiResult {
     let page = paging::page(&mut Fields::from_query(&uri)?)?;
     Ok(Json(api.engine.bulk_actions(page).await?).into_response())
 }
@@ -105,7 +104,7 @@ async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
         (status = 200, description = "The bulk action.", body = BulkAction),
         (status = 404, description = "`bulk-action-not-found`: it does not exist, or finished more than a day ago."),
     ))]
-async fn progress(State(api): State<Api>, Id(id): Id) -> ApiResult {
+async fn progress(api: Api, Id(id): Id) -> ApiResult {
     Ok(Json(api.engine.bulk_action(&id).await?).into_response())
 }
 
@@ -116,7 +115,7 @@ async fn progress(State(api): State<Api>, Id(id): Id) -> ApiResult {
         (status = 200, description = "They are deleted.", body = InstancesDeleted),
         (status = 202, description = "The deletion of many instances is accepted, and continues page by page.", body = InstancesDeleted),
     ))]
-async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
+async fn delete(api: Api, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let ids = optional_list(&mut fields, "ids")?;
     let one = fields.text("workflowDefinitionId")?;
@@ -147,7 +146,7 @@ async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
         (status = 202, description = "The cancel of many instances is accepted, and continues page by page.", body = InstancesCancelled),
         (status = 404, description = "`definition-not-found`: the definition has no such version."),
     ))]
-async fn cancel(State(api): State<Api>, body: RequestBody) -> ApiResult {
+async fn cancel(api: Api, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let ids = optional_list(&mut fields, "ids")?;
     let version_id = fields.text("definitionVersionId")?;

@@ -1,7 +1,6 @@
 //! Starts of many instances of one workflow.
 
 use axum::Json;
-use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -63,7 +62,7 @@ struct BulkDispatched {
         (status = 404, description = "`definition-not-found`: no version of it is published."),
         (status = 409, description = "`cannot-start`: the activation strategy of the workflow rejects a start; `errors.count` says how many were accepted."),
     ))]
-async fn bulk_dispatch(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+async fn bulk_dispatch(api: Api, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let count = fields.number("count", 1)?.unwrap_or(1);
     let request = start_request(id, fields, body.idempotency)?;

@@ -1,7 +1,6 @@
 //! The cluster for operators: nodes, work queue and locks; schedules, which can be paused, resumed and triggered.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::Uri;
 use axum::response::IntoResponse;
 use serde::Serialize;
@@ -49,7 +48,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
 /// Lists the nodes, oldest registration first.
 #[utoipa::path(get, path = "/cluster/nodes", tag = "Cluster", params(PageQuery),
     responses((status = 200, description = "A page of nodes.", body = Listed<ClusterNode>)))]
-pub(super) async fn nodes(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn nodes(api: Api, uri: Uri) -> ApiResult {
     let page = paging::page(&mut Fields::from_query(&uri)?)?;
     Ok(Json(api.engine.cluster_nodes(page).await?).into_response())
 }
@@ -57,7 +56,7 @@ pub(super) async fn nodes(State(api): State<Api>, uri: Uri) -> ApiResult {
 /// Lists the pending work of the cluster, counted by kind and state.
 #[utoipa::path(get, path = "/cluster/queue", tag = "Cluster", params(PageQuery),
     responses((status = 200, description = "A page of counts; empty groups are left out.", body = Listed<QueueItem>)))]
-pub(super) async fn queue(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn queue(api: Api, uri: Uri) -> ApiResult {
     let page = paging::page(&mut Fields::from_query(&uri)?)?;
     Ok(Json(api.engine.cluster_queue(page).await?).into_response())
 }
@@ -65,7 +64,7 @@ pub(super) async fn queue(State(api): State<Api>, uri: Uri) -> ApiResult {
 /// Lists the locks that nodes hold, held longest first.
 #[utoipa::path(get, path = "/cluster/locks", tag = "Cluster", params(PageQuery),
     responses((status = 200, description = "A page of locks.", body = Listed<ClusterLock>)))]
-pub(super) async fn locks(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn locks(api: Api, uri: Uri) -> ApiResult {
     let page = paging::page(&mut Fields::from_query(&uri)?)?;
     Ok(Json(api.engine.cluster_locks(page).await?).into_response())
 }
@@ -73,7 +72,7 @@ pub(super) async fn locks(State(api): State<Api>, uri: Uri) -> ApiResult {
 /// Lists the events that many instances wait for, in the order of their turns.
 #[utoipa::path(get, path = "/cluster/fan-outs", tag = "Cluster", params(PageQuery),
     responses((status = 200, description = "A page of fan-outs; finished ones are listed for ten minutes.", body = Listed<ClusterFanOut>)))]
-pub(super) async fn fan_outs(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn fan_outs(api: Api, uri: Uri) -> ApiResult {
     let page = paging::page(&mut Fields::from_query(&uri)?)?;
     Ok(Json(api.engine.cluster_fan_outs(page).await?).into_response())
 }
@@ -129,7 +128,7 @@ fn schedule_filter(fields: &mut Fields) -> Result<ScheduleFilter, ApiError> {
 /// Lists the schedules of published definitions, by their next fire time.
 #[utoipa::path(get, path = "/cluster/schedules", tag = "Cluster", params(PageQuery, ScheduleQuery),
     responses((status = 200, description = "A page of schedules.", body = Listed<ScheduleView>)))]
-pub(super) async fn schedules(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn schedules(api: Api, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     let page = paging::page(&mut fields)?;
     let filter = schedule_filter(&mut fields)?;
@@ -152,7 +151,7 @@ pub(super) async fn schedules(State(api): State<Api>, uri: Uri) -> ApiResult {
         (status = 200, description = "The schedule.", body = ScheduleView),
         (status = 404, description = "`schedule-not-found`: no schedule has this id."),
     ))]
-pub(super) async fn schedule(State(api): State<Api>, Id(id): Id) -> ApiResult {
+pub(super) async fn schedule(api: Api, Id(id): Id) -> ApiResult {
     Ok(schedule_response(api.engine.schedule(&id).await?))
 }
 
@@ -167,7 +166,7 @@ pub(super) async fn schedule(State(api): State<Api>, Id(id): Id) -> ApiResult {
         (status = 404, description = "`schedule-not-found`: no schedule has this id."),
         (status = 409, description = "`schedule-changing`: nodes fired the schedule in the meantime; try again."),
     ))]
-pub(super) async fn pause_schedule(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
+pub(super) async fn pause_schedule(api: Api, Id(id): Id, _body: RequestBody) -> ApiResult {
     Ok(schedule_response(api.engine.pause_schedule(&id).await?))
 }
 
@@ -180,7 +179,7 @@ pub(super) async fn pause_schedule(State(api): State<Api>, Id(id): Id, _body: Re
         (status = 404, description = "`schedule-not-found`: no schedule has this id."),
         (status = 409, description = "`schedule-changing`: nodes fired the schedule in the meantime; try again."),
     ))]
-pub(super) async fn resume_schedule(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
+pub(super) async fn resume_schedule(api: Api, Id(id): Id, _body: RequestBody) -> ApiResult {
     Ok(schedule_response(api.engine.resume_schedule(&id).await?))
 }
 
@@ -195,7 +194,7 @@ pub(super) async fn resume_schedule(State(api): State<Api>, Id(id): Id, _body: R
         (status = 404, description = "`schedule-not-found`: no schedule has this id."),
         (status = 409, description = "`schedule-running`, `cannot-start` or `schedule-changing`."),
     ))]
-pub(super) async fn trigger_schedule(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+pub(super) async fn trigger_schedule(api: Api, Id(id): Id, body: RequestBody) -> ApiResult {
     let workflow_instance_id = api.engine.trigger_schedule(&id, body.idempotency).await?;
     Ok(Json(Started { workflow_instance_id }).into_response())
 }

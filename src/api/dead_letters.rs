@@ -1,7 +1,6 @@
 //! Dead letters: under the engine's own routes in its own shape, under Elsa's routes in Elsa's shape.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
 use chrono::{DateTime, Utc};
@@ -206,7 +205,7 @@ fn filter(fields: &mut Fields) -> Result<DeadLetterFilter, ApiError> {
 /// call takes at most `pageSize` dead letters and 16 MiB; `next` is the `after` of the next call.
 #[utoipa::path(post, path = "/cluster/dead-letters/replay", tag = "Dead letters", request_body = ReplayFields,
     responses((status = 200, description = "The results of the replays.", body = DeadLettersReplayed)))]
-pub(super) async fn replay_many(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn replay_many(api: Api, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let filter = filter(&mut fields)?;
     let batch = DeadLetterBatch {
@@ -229,7 +228,7 @@ pub(super) async fn replay_many(State(api): State<Api>, body: RequestBody) -> Ap
 /// Lists dead letters, newest first.
 #[utoipa::path(get, path = "/cluster/dead-letters", tag = "Dead letters", params(PageQuery, DeadLetterCriteria),
     responses((status = 200, description = "A page of dead letters.", body = Listed<DeadLetter>)))]
-pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn list(api: Api, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     let page = paging::page(&mut fields)?;
     let listed = api.engine.dead_letters(&filter(&mut fields)?, page).await?;
@@ -242,21 +241,21 @@ pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
         (status = 200, description = "The dead letter.", body = DeadLetter),
         (status = 404, description = "`dead-letter-not-found`: the dead letter does not exist."),
     ))]
-pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
+pub(super) async fn get(api: Api, Id(id): Id) -> ApiResult {
     Ok(Json(api.engine.dead_letter(&id).await?).into_response())
 }
 
 /// Lists dead letters in Elsa's shape, newest first.
 #[utoipa::path(get, path = "/bookmark-queue/dead-letters", tag = "Dead letters", params(PageQuery, DeadLetterCriteria),
     responses((status = 200, description = "A page of dead letters; 50 if `pageSize` is absent.", body = Listed<ElsaDeadLetter>)))]
-pub(super) async fn elsa_list(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn elsa_list(api: Api, uri: Uri) -> ApiResult {
     elsa_page(&api, Fields::from_query(&uri)?).await
 }
 
 /// Lists dead letters in Elsa's shape, with the criteria in the body.
 #[utoipa::path(post, path = "/bookmark-queue/dead-letters", tag = "Dead letters", request_body = Option<ElsaListFields>,
     responses((status = 200, description = "A page of dead letters.", body = Listed<ElsaDeadLetter>)))]
-pub(super) async fn elsa_list_by_post(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn elsa_list_by_post(api: Api, body: RequestBody) -> ApiResult {
     elsa_page(&api, Fields::from_body(body.value)?).await
 }
 
@@ -276,7 +275,7 @@ async fn elsa_page(api: &Api, mut fields: Fields) -> ApiResult {
         (status = 200, description = "The dead letter.", body = ElsaDeadLetter),
         (status = 404, description = "`dead-letter-not-found`: the dead letter does not exist."),
     ))]
-pub(super) async fn elsa_get(State(api): State<Api>, Id(id): Id) -> ApiResult {
+pub(super) async fn elsa_get(api: Api, Id(id): Id) -> ApiResult {
     Ok(Json(elsa_dead_letter(api.engine.dead_letter(&id).await?)).into_response())
 }
 
@@ -292,7 +291,7 @@ pub(super) async fn elsa_get(State(api): State<Api>, Id(id): Id) -> ApiResult {
             `cannot-start`: the activation strategy allows no other instance now; \
             `schedule-running`: an earlier instance of its schedule runs.", body = NotReplayed),
     ))]
-pub(super) async fn replay(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
+pub(super) async fn replay(api: Api, Id(id): Id, _body: RequestBody) -> ApiResult {
     let replayed = api.engine.replay_dead_letter(&id).await?;
     let done = replayed.work_id.is_some() || replayed.published.is_some();
     let body = ReplayView {
@@ -312,7 +311,7 @@ pub(super) async fn replay(State(api): State<Api>, Id(id): Id, _body: RequestBod
         (status = 404, description = "`dead-letter-not-found`: the dead letter does not exist."),
         (status = 409, description = "`dead-letter-needed`: without it its instance would wait forever; replay it, or cancel the instance."),
     ))]
-pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
+pub(super) async fn delete(api: Api, Id(id): Id) -> ApiResult {
     api.engine.delete_dead_letter(&id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -1,6 +1,5 @@
 //! Publishing an event to waiting instances and to triggers.
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 
@@ -54,7 +53,7 @@ const MODES: [&str; 2] = ["Synchronous", "Asynchronous"];
         (status = 409, description = "`instance-faulted`: the instance has faulted and does not continue."),
         (status = 429, description = "`inbox-full`: nothing waits for the event, and the kept events use up their budget."),
     ))]
-pub(super) async fn trigger(State(api): State<Api>, Id(name): Id, body: RequestBody) -> ApiResult {
+pub(super) async fn trigger(api: Api, Id(name): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     fields.member("workflowExecutionMode", &MODES, &[])?;
     let request = EventRequest {

@@ -1,7 +1,6 @@
 //! Starting a workflow: execute it and return its state, or accept it durably and return the id of the instance.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
@@ -151,7 +150,7 @@ pub(super) struct WorkflowState {
         (status = 500, description = "The instance has faulted, or the server has failed.",
             content((Execution = "application/json"), (ErrorBody = "application/problem+json"))),
     ))]
-pub(super) async fn execute(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+pub(super) async fn execute(api: Api, Id(id): Id, body: RequestBody) -> ApiResult {
     let fields = Fields::from_body(body.value)?;
     execute_now(&api, start_request(id, fields, body.idempotency)?).await
 }
@@ -170,7 +169,7 @@ pub(super) async fn execute(State(api): State<Api>, Id(id): Id, body: RequestBod
             content((Execution = "application/json"), (ErrorBody = "application/problem+json"))),
     ))]
 pub(super) async fn execute_by_get(
-    State(api): State<Api>,
+    api: Api,
     method: Method,
     Id(id): Id,
     uri: Uri,
@@ -183,7 +182,7 @@ pub(super) async fn execute_by_get(
             "HEAD is not supported here, because a GET starts a workflow.",
         ));
     }
-    if api.is_anonymous {
+    if api.is_anonymous() {
         cross_site::reject_forgeable(&headers)?;
     }
     let fields = Fields::from_query(&uri)?;
@@ -207,7 +206,7 @@ fn head_not_allowed(message: &str) -> ApiError {
         (status = 409, description = "`instance-id-taken`: an instance has this id. `cannot-start`: the activation strategy \
             of the workflow rejects the start."),
     ))]
-pub(super) async fn dispatch(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+pub(super) async fn dispatch(api: Api, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let instance_id = fields.id("instanceId")?;
     let mut request = start_request(id, fields, body.idempotency)?;

@@ -1,7 +1,6 @@
 //! Single expressions, evaluated for a designer or a test; nothing is stored.
 
 use axum::Json;
-use axum::extract::State;
 use axum::response::IntoResponse;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -60,7 +59,7 @@ struct ExpressionFields {
 #[utoipa::path(post, path = "/expressions/evaluate", tag = "For designers",
     request_body = EvaluationFields,
     responses((status = 200, description = "The result.", body = EvaluatedExpression)))]
-async fn evaluate(State(api): State<Api>, body: RequestBody) -> ApiResult {
+async fn evaluate(api: Api, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let Some(expression) = fields.object("expression")? else {
         let message = "expression must have a type and a value.";

@@ -4,8 +4,11 @@
 //! of the wrong type is an error that names it. A query has only text: there numbers and booleans are parsed from it, a
 //! repeated name makes a list, and an empty value counts as absent.
 
+use std::time::Duration;
+
 use axum::extract::Query;
 use axum::http::Uri;
+use mainspring_language::TimeSpan;
 use serde_json::{Map, Value};
 
 use crate::http::{self, ApiError, BodyLimits, ReservedMemory};
@@ -191,6 +194,25 @@ impl Fields {
                 format!("{name} must be a whole number of at least {least}."),
             )),
         }
+    }
+
+    /// How long something lasts: a time span or a number of seconds, above zero. `example` is one, for the message.
+    pub(super) fn lifetime(&mut self, name: &str, example: &str) -> Result<Option<Duration>, ApiError> {
+        let Some(given) = self.any(name) else { return Ok(None) };
+        let lifetime = match &given {
+            Value::String(text) => TimeSpan::parse(text).and_then(TimeSpan::to_duration),
+            Value::Number(seconds) => seconds
+                .as_f64()
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+            _ => None,
+        };
+        let lifetime = lifetime.filter(|lifetime| !lifetime.is_zero());
+        let wrong = || {
+            let message =
+                format!("{name} must be a time span above zero, such as \"{example}\", or a number of seconds.");
+            ApiError::invalid_field(name, message)
+        };
+        lifetime.map(Some).ok_or_else(wrong)
     }
 
     /// True or false.

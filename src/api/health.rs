@@ -13,8 +13,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Api;
-use super::admission::{self, ShowsKey};
+use super::admission;
 use super::path::{LIVE, READY};
+use crate::auth::{Caller, Issuers, Permission};
 use crate::runtime::{Engine, Hang, Readiness};
 
 /// The reason that a request without the key gets: the true one may name servers and roles.
@@ -58,13 +59,19 @@ pub(super) async fn live(State(api): State<Api>) -> (StatusCode, Json<Liveness>)
     (status = 503, description = "The node cannot take work.", body = ReadinessView),
 ))]
 ///
-/// On a server with an API key, the reason and the causes are for requests with the key, and for the address of `--health-listen`.
+/// The reason and the causes are for callers with `read:cluster`, and for the address of `--health-listen`.
 pub(super) async fn ready(
     State(api): State<Api>,
-    shows_key: Option<Extension<ShowsKey>>,
+    caller: Option<Extension<Arc<Caller>>>,
 ) -> (StatusCode, Json<ReadinessView>) {
     let mut readiness = api.engine.readiness();
-    if !api.is_anonymous && shows_key.is_none() {
+    let away = api.issuers.iter().flat_map(Issuers::away);
+    let away: Vec<String> = away.map(|(name, problem)| format!("{name}: {problem}")).collect();
+    if !away.is_empty() {
+        readiness.away.push("openid");
+        readiness.causes.insert("openid", away.join("; "));
+    }
+    if !caller.is_some_and(|Extension(caller)| caller.may(&[Permission::ReadCluster])) {
         readiness.causes.clear();
         if readiness.reason.is_some() {
             readiness.reason = Some(WITHHELD.to_owned());

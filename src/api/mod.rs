@@ -13,6 +13,8 @@
 //!   cross-site request is rejected even if it is a GET, a GET with side effects and a form with files need a header that no
 //!   foreign page can send (`auth::cross_site`), and any other body must be declared as JSON, which no plain form can do. So
 //!   a developer's engine needs no key on 127.0.0.1.
+//! - **Who may call what is one table** (`access`), from which admission, the OpenAPI document, the reference and tests are made.
+//!   A handler has the engine of its request: in the tenant of the caller, with its changes noted in the audit.
 //! - **Studio's files are open.** `/studio` holds nothing secret; its page sends the key itself, with each call of the API.
 //! - **Without a key, little is spent.** A resume link is verified before anything else of its request is read, and such
 //!   requests have permits and a body limit of their own. The memory of a parsed body is reserved before it is parsed.
@@ -24,6 +26,7 @@
 //!
 //! Nothing here knows SQL or holds state besides the engine: any node with the role `api` may serve any request.
 
+mod access;
 mod activity_executions;
 mod admission;
 mod alterations;
@@ -43,12 +46,14 @@ pub(crate) mod files;
 mod health;
 mod html;
 mod hub;
+mod identity;
 mod instances;
 mod links;
 mod openapi;
 mod paging;
 mod path;
 mod runtime_admin;
+mod sign_in;
 mod studio;
 mod tasks;
 mod upload;
@@ -62,7 +67,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::FromRef;
+use axum::extract::{FromRef, FromRequestParts};
+use axum::http::request::Parts;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use utoipa_axum::router::OpenApiRouter;
@@ -70,10 +76,18 @@ use utoipa_axum::router::OpenApiRouter;
 pub use health::probe_router;
 pub use studio::Studio;
 
+use access::Access;
+use admission::Admission;
+
 pub use crate::auth::ApiKey;
+use crate::auth::{Authenticator, Caller, Issuers, LocalIdentity, Permission, RequestOrigin};
 use crate::endpoint::{self, EndpointAdmission, WorkflowEndpoints};
-use crate::http::BodyLimits;
-pub use crate::http::{ConnectionLimits, MAX_BODY, serve, serve_within};
+use crate::http::{ApiError, BodyLimits};
+pub use crate::http::{
+    ConnectionLimits, ForwardingHeader, MAX_BODY, ServerOptions, ServerTls, TrustedProxies, serve, serve_within,
+};
+use crate::openid::DatabaseTime;
+pub use crate::openid::{BearerToken, ClaimGrant, CodeFlowOptions, IssuerList, IssuerOptions};
 use crate::runtime::Engine;
 
 /// The path prefix that Elsa's clients expect.
@@ -94,6 +108,8 @@ pub struct ApiOptions {
     pub studio_polls: bool,
     /// The key that every request needs, except for the health endpoints and resume links.
     pub api_key: Option<ApiKey>,
+    /// The OpenID Connect issuers whose tokens are taken, and that Studio signs in with.
+    pub issuers: IssuerList,
     /// The limit of requests in flight; an additional one gets 503. Default: 1,024.
     pub max_requests: usize,
     /// How long a client may take to send its body. Default: 30 s.
@@ -113,6 +129,7 @@ impl Default for ApiOptions {
             studio: None,
             studio_polls: false,
             api_key: None,
+            issuers: IssuerList::default(),
             max_requests: 1024,
             body_timeout: Duration::from_secs(30),
             body_memory_mib: 256,
@@ -130,24 +147,68 @@ struct Api {
     event_limits: Arc<BodyLimits>,
     /// The activity types of this node, as they are sent.
     descriptors: Arc<descriptors::ActivityDescriptors>,
-    /// No API key is required.
-    is_anonymous: bool,
+    /// Who can send requests.
+    authenticator: Authenticator,
+    /// The server has an API key.
+    accepts_key: bool,
+    /// The issuers of OpenID Connect, if there are any.
+    issuers: Option<Issuers>,
+    /// The caller of the request; `None` outside of one, and where the route needs none.
+    caller: Option<Arc<Caller>>,
     /// The hub is not listed as a feature.
     studio_polls: bool,
     hub: Arc<hub::HubPermits>,
 }
 
 impl Api {
-    fn new(engine: &Engine, options: &ApiOptions) -> Self {
+    fn new(engine: &Engine, options: &ApiOptions, authenticator: &Authenticator, issuers: Option<Issuers>) -> Self {
         Self {
             engine: engine.for_clients(),
+            authenticator: authenticator.clone(),
+            accepts_key: options.api_key.is_some(),
+            issuers,
+            caller: None,
             body_limits: Arc::new(BodyLimits::new(options.body_timeout, options.body_memory_mib)),
             event_limits: Arc::new(BodyLimits::of_keyless(options.body_timeout)),
             descriptors: Arc::default(),
-            is_anonymous: options.api_key.is_none(),
             studio_polls: options.studio_polls,
             hub: Arc::default(),
         }
+    }
+}
+
+impl Api {
+    /// Whether no credential is configured: each request may do everything, but no page of another origin.
+    fn is_anonymous(&self) -> bool {
+        self.caller.as_ref().is_some_and(|caller| caller.is_anonymous())
+    }
+
+    /// Refuses a request whose body asks for more than its route does. Errors: 403.
+    fn require(&self, any_of: &'static [Permission]) -> Result<(), ApiError> {
+        let caller = self.caller.as_ref().ok_or_else(ApiError::internal)?;
+        let access = Access::OneOf(any_of);
+        if access.admits(caller) {
+            return Ok(());
+        }
+        Err(access.refusal(caller))
+    }
+}
+
+/// The state for one request: in the tenant of its caller, with its changes noted in the audit.
+impl FromRequestParts<Api> for Api {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Api) -> Result<Self, ApiError> {
+        // A route without admission in front of it is a defect, which must not look like a caller with every permission.
+        let origin = parts
+            .extensions
+            .get::<Arc<RequestOrigin>>()
+            .ok_or_else(ApiError::internal)?;
+        Ok(Self {
+            engine: state.engine.for_request(origin),
+            caller: Some(Arc::clone(&origin.caller)),
+            ..state.clone()
+        })
     }
 }
 
@@ -159,24 +220,47 @@ impl FromRef<Api> for Arc<BodyLimits> {
 
 /// The whole API of one engine, and its workflows behind URLs, for [`serve`] or to be nested in a server of one's own.
 pub fn router(engine: Engine, options: ApiOptions) -> Router {
-    let api = Api::new(&engine, &options);
-    let endpoints = Arc::new(workflow_endpoints(engine, &options, &api.body_limits));
+    let issuers = issuers(&engine, &options);
+    let authenticator = authenticator(&engine, &options, issuers.clone());
+    let api = Api::new(&engine, &options, &authenticator, issuers);
+    let endpoints = workflow_endpoints(engine.clone(), &options, &authenticator, &api.body_limits);
+    let endpoints = Arc::new(endpoints);
     let leaving = from_fn_with_state(api.engine.clone(), admission::close_when_leaving);
     let routes = Router::from(routes()).merge(hub::socket_route()).with_state(api);
     let routes = match options.studio.clone() {
-        Some(studio) => routes.merge(studio::router(studio, options.api_key.is_some())),
+        Some(studio) => routes.merge(studio::router(studio)),
         None => routes,
     };
-    protect(routes.layer(leaving), options).layer(from_fn_with_state(endpoints, endpoint::serve))
+    let admission = Admission::new(&options, authenticator, access::find, Some(engine));
+    admit(routes.layer(leaving).fallback(admission::no_such_route), admission)
+        .layer(from_fn_with_state(endpoints, endpoint::serve))
+}
+
+/// What can know the credential of a request.
+fn authenticator(engine: &Engine, options: &ApiOptions, issuers: Option<Issuers>) -> Authenticator {
+    let local = LocalIdentity::new(engine.clone());
+    Authenticator::new(options.api_key.clone(), Some(local), issuers)
+}
+
+/// The issuers of the settings, which are read from now on; tokens are compared with the database's clock.
+fn issuers(engine: &Engine, options: &ApiOptions) -> Option<Issuers> {
+    let clock = engine.for_clients();
+    let time: DatabaseTime = Arc::new(move || clock.database_seconds());
+    Issuers::start(&options.issuers, &engine.http_services().outgoing, &time)
 }
 
 /// What takes the requests below the base path of workflows.
-fn workflow_endpoints(engine: Engine, options: &ApiOptions, limits: &Arc<BodyLimits>) -> WorkflowEndpoints {
+fn workflow_endpoints(
+    engine: Engine,
+    options: &ApiOptions,
+    authenticator: &Authenticator,
+    limits: &Arc<BodyLimits>,
+) -> WorkflowEndpoints {
     let admission = EndpointAdmission::new(
         options.listen,
         &options.allowed_hosts,
         &options.cors_origins,
-        options.api_key.clone(),
+        authenticator.clone(),
         options.max_requests,
     );
     let max_body = u64::try_from(options.http_body_mib)
@@ -198,9 +282,11 @@ fn routes() -> OpenApiRouter<Api> {
         .merge(descriptors::routes())
         .merge(expressions::routes())
         .merge(runtime_admin::routes())
+        .merge(sign_in::routes())
         .merge(bookmarks::routes())
         .merge(links::routes())
         .merge(audit::routes())
+        .merge(identity::routes())
         .merge(events::routes())
         .merge(tasks::routes())
         .merge(cluster::routes())
@@ -219,26 +305,31 @@ fn routes() -> OpenApiRouter<Api> {
 /// The health endpoints at the address of the API, for a node without the role `api`; any other request gets `no-api-here`.
 /// [`probe_router`] serves them at a separate address, before the engine exists.
 pub fn health_router(engine: Engine, options: ApiOptions) -> Router {
-    let api = Api::new(&engine, &options);
+    // No request here has a token of an issuer, so none of them is asked.
+    let authenticator = authenticator(&engine, &options, None);
+    let api = Api::new(&engine, &options, &authenticator, None);
     let routes = Router::new()
         .route(path::LIVE, get(health::live))
         .route(path::READY, get(health::ready))
         .with_state(api);
-    admit(routes.fallback(admission::no_api_here), options)
+    let admission = Admission::new(&options, authenticator, access::find, Some(engine));
+    admit(routes.fallback(admission::no_api_here), admission)
 }
 
-/// Puts admission in front of the routes, and adds the fallbacks for unknown paths and methods.
-fn protect(routes: Router, options: ApiOptions) -> Router {
-    admit(routes.fallback(admission::no_such_route), options)
-}
-
-fn admit(routes: Router, options: ApiOptions) -> Router {
+/// Puts admission in front of the routes, and adds the fallback for unknown methods.
+fn admit(routes: Router, admission: Admission) -> Router {
     routes
         .method_not_allowed_fallback(admission::wrong_method)
-        .layer(from_fn_with_state(
-            Arc::new(admission::Admission::new(options)),
-            admission::admit,
-        ))
+        .layer(from_fn_with_state(Arc::new(admission), admission::admit))
+}
+
+/// Admission with the static key in front of routes of a test, for each known caller.
+#[cfg(test)]
+fn protect(routes: Router, options: ApiOptions) -> Router {
+    let authenticator = Authenticator::new(options.api_key.clone(), None, None);
+    let find = |_: &axum::http::Method, _: &str| access::Found::OtherMethod;
+    let admission = Admission::new(&options, authenticator, find, None);
+    admit(routes.fallback(admission::no_such_route), admission)
 }
 
 #[cfg(test)]

@@ -104,9 +104,17 @@ pub(super) fn is_health(path: &str) -> bool {
     path == LIVE || path == READY
 }
 
-/// Whether the path needs an admitted host and no key: it says nothing that is not public.
+/// Whether the path needs an admitted host and no credential.
 pub(super) fn is_open(path: &str) -> bool {
-    path == OPENAPI_JSON || path == OPENAPI_PAGE
+    path == OPENAPI_JSON || path == OPENAPI_PAGE || is_sign_in(path)
+}
+
+/// Whether a path is a step of a sign-in: who takes it has no credential yet.
+pub(super) fn is_sign_in(path: &str) -> bool {
+    let below = path
+        .strip_prefix(PREFIX)
+        .and_then(|rest| rest.strip_prefix("/identity/"));
+    below.is_some_and(|rest| ["sign-in", "login", "refresh-token"].contains(&rest) || rest.starts_with("external/"))
 }
 
 /// Whether a path is that of events of webhook sources.

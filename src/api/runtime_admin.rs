@@ -1,7 +1,6 @@
 //! The pause of the whole cluster, at the paths of Elsa's runtime administration.
 
 use axum::Json;
-use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -45,7 +44,7 @@ struct Drained {
     responses(
         (status = 200, description = "The status of the cluster.", body = RuntimeStatus),
     ))]
-pub(super) async fn status(State(api): State<Api>) -> ApiResult {
+pub(super) async fn status(api: Api) -> ApiResult {
     Ok(Json(api.engine.runtime_status().await?).into_response())
 }
 
@@ -57,7 +56,7 @@ pub(super) async fn status(State(api): State<Api>) -> ApiResult {
     responses(
         (status = 200, description = "The status of the cluster, even if it was already paused.", body = RuntimeStatus),
     ))]
-pub(super) async fn pause(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn pause(api: Api, body: RequestBody) -> ApiResult {
     let (reason, by) = request(&api, body)?;
     Ok(Json(api.engine.pause_runtime(reason.as_deref(), &by).await?).into_response())
 }
@@ -68,7 +67,7 @@ pub(super) async fn pause(State(api): State<Api>, body: RequestBody) -> ApiResul
     responses(
         (status = 200, description = "The status of the cluster, even if it was not paused.", body = RuntimeStatus),
     ))]
-pub(super) async fn resume(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn resume(api: Api, body: RequestBody) -> ApiResult {
     let (_, by) = request(&api, body)?;
     Ok(Json(api.engine.resume_runtime(&by).await?).into_response())
 }
@@ -82,7 +81,7 @@ pub(super) async fn resume(State(api): State<Api>, body: RequestBody) -> ApiResu
     responses(
         (status = 200, description = "What happened to the bursts.", body = Drained),
     ))]
-pub(super) async fn force_drain(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn force_drain(api: Api, body: RequestBody) -> ApiResult {
     let (reason, by) = request(&api, body)?;
     let outcome = api.engine.drain_runtime(reason.as_deref(), &by).await?;
     Ok(Json(Drained { outcome }).into_response())
@@ -93,7 +92,8 @@ fn request(api: &Api, body: RequestBody) -> Result<(Option<String>, String), Api
     let mut fields = Fields::from_body(body.value)?;
     let reason = fields.text("reason")?;
     let given = fields.text("requestedBy")?.filter(|name| !name.is_empty());
-    let credentials = if api.is_anonymous { "anonymous" } else { "API key" };
-    let by = given.unwrap_or_else(|| format!("{credentials} at node {}", api.engine.node_id()));
+    let caller = api.caller.as_ref().map_or("", |caller| caller.name.as_str());
+    let caller = if caller.is_empty() { "anonymous" } else { caller };
+    let by = given.unwrap_or_else(|| format!("{caller} at node {}", api.engine.node_id()));
     Ok((reason, by))
 }

@@ -1,7 +1,6 @@
 //! Tasks that wait for their results, and the results.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
 use serde_json::Value;
@@ -45,7 +44,7 @@ struct TaskResult {
 #[utoipa::path(get, path = "/tasks", tag = "Tasks",
     params(TaskQuery),
     responses((status = 200, description = "A page of tasks.", body = TaskList)))]
-pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn list(api: Api, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     let size = paging::size(&mut fields, "pageSize")?;
     let cursor = fields.id("cursor")?;
@@ -66,7 +65,7 @@ pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
         (status = 409, description = "`task-completed`: the task no longer waits. `instance-faulted`: its instance \
             has faulted. `given-up`: the result became a dead letter."),
     ))]
-pub(super) async fn complete(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+pub(super) async fn complete(api: Api, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let result = fields.any("result").unwrap_or_default();
     let executed = api.engine.complete_task(&id, result, body.idempotency).await?;

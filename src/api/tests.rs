@@ -233,7 +233,7 @@ async fn with_a_key_only_requests_with_the_key_are_admitted() {
     let server = TestServer::open(|options| options.api_key = Some(ApiKey::new("s3cret"))).await;
     let rejected = server.get("/echo").send().await.unwrap();
     assert_eq!(rejected.status(), 401);
-    assert_eq!(rejected.headers()["www-authenticate"], "ApiKey");
+    assert_eq!(rejected.headers()["www-authenticate"], "Bearer, ApiKey");
     assert_eq!(server.error(server.get("/nowhere")).await, is(401, "unauthorized"));
     assert_eq!(
         server

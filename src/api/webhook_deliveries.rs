@@ -1,7 +1,6 @@
 //! What was sent to the sinks of webhooks, and the replay of what was given up.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::Uri;
 use axum::response::IntoResponse;
 use serde::Serialize;
@@ -68,7 +67,7 @@ struct WebhooksReplayed {
 #[utoipa::path(get, path = "/workflow-instances/{id}/webhook-deliveries", tag = "Webhooks",
     params(("id" = String, Path, description = "The id of the instance."), DeliveryQuery),
     responses((status = 200, description = "A page of deliveries.", body = WebhookDeliveryList)))]
-pub(super) async fn of_instance(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
+pub(super) async fn of_instance(api: Api, Id(id): Id, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     let state = fields.keyword("state", &STATES)?.map(|state| match state {
         "pending" => WebhookDeliveryState::Pending,
@@ -90,7 +89,7 @@ pub(super) async fn of_instance(State(api): State<Api>, Id(id): Id, uri: Uri) ->
         (status = 200, description = "A page of deliveries.", body = WebhookDeliveryList),
         (status = 404, description = "`sink-not-found`: there is no such sink."),
     ))]
-pub(super) async fn of_sink(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
+pub(super) async fn of_sink(api: Api, Id(id): Id, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     let state = fields.keyword("state", &STATES_OF_SINK)?;
     let (cursor, size) = part(&mut fields)?;
@@ -114,7 +113,7 @@ fn part(fields: &mut Fields) -> Result<(Option<String>, u32), crate::http::ApiEr
         (status = 404, description = "`sink-not-found`: there is no such sink."),
         (status = 409, description = "`sink-disabled`: it has answered that it is gone; set its isPaused to false first."),
     ))]
-pub(super) async fn replay_many(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+pub(super) async fn replay_many(api: Api, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let size = paging::size(&mut fields, "pageSize")?;
     let replayed = api.engine.replay_webhooks(&id, size.unwrap_or(DEFAULT_REPLAY)).await?;
@@ -133,7 +132,7 @@ pub(super) async fn replay_many(State(api): State<Api>, Id(id): Id, body: Reques
         (status = 404, description = "`sink-not-found`: there is no such sink. `delivery-not-found`: it has no such dead letter."),
         (status = 409, description = "`sink-disabled`: it has answered that it is gone; set its isPaused to false first."),
     ))]
-pub(super) async fn replay(State(api): State<Api>, IdPair(sink, id): IdPair, _body: RequestBody) -> ApiResult {
+pub(super) async fn replay(api: Api, IdPair(sink, id): IdPair, _body: RequestBody) -> ApiResult {
     api.engine.replay_webhook(&sink, &id).await?;
     Ok(Json(WebhooksReplayed { replayed: 1 }).into_response())
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::Serialize;
@@ -96,7 +95,7 @@ struct RotatedSecret {
 /// Lists the sinks, without how much waits for each. None shows its secret.
 #[utoipa::path(get, path = "/webhook-sinks", tag = "Webhooks",
     responses((status = 200, description = "All sinks.", body = SinkList)))]
-pub(super) async fn list(State(api): State<Api>) -> ApiResult {
+pub(super) async fn list(api: Api) -> ApiResult {
     let items = api.engine.webhook_sinks().await?;
     let total_count = items.len() as u64;
     Ok(Json(SinkList { items, total_count }).into_response())
@@ -111,7 +110,7 @@ pub(super) async fn list(State(api): State<Api>) -> ApiResult {
             its URL."),
         (status = 409, description = "`sink-exists`: another one has its id. `too-many-sinks`: there are 100."),
     ))]
-pub(super) async fn create(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn create(api: Api, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let id = fields.text("id")?.filter(|id| !id.is_empty());
     let id = id.unwrap_or_else(|| uuid::Uuid::new_v4().simple().to_string());
@@ -146,7 +145,7 @@ fn secret(fields: &mut Fields) -> Result<WebhookSecret, ApiError> {
         (status = 200, description = "The sink.", body = WebhookSinkSummary),
         (status = 404, description = "`sink-not-found`: there is no such sink."),
     ))]
-pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
+pub(super) async fn get(api: Api, Id(id): Id) -> ApiResult {
     Ok(Json(api.engine.webhook_sink(&id).await?).into_response())
 }
 
@@ -160,7 +159,7 @@ pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
         (status = 404, description = "`sink-not-found`: there is no such sink."),
         (status = 409, description = "`sink-configured`: it comes from the settings of a node."),
     ))]
-pub(super) async fn replace(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+pub(super) async fn replace(api: Api, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     check_fixed(&mut fields, &id)?;
     let retry_for = fields.number("retryForSeconds", 1)?;
@@ -185,7 +184,7 @@ pub(super) async fn replace(State(api): State<Api>, Id(id): Id, body: RequestBod
         (status = 404, description = "`sink-not-found`: there is no such sink."),
         (status = 409, description = "`sink-configured`: it comes from the settings of a node, and can only be paused here."),
     ))]
-pub(super) async fn change(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+pub(super) async fn change(api: Api, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     // Null says that it has none.
     let has_name = fields.names().any(|name| name.eq_ignore_ascii_case("name"));
@@ -225,7 +224,7 @@ fn check_fixed(fields: &mut Fields, id: &str) -> Result<(), ApiError> {
         (status = 404, description = "`sink-not-found`: there is no such sink."),
         (status = 409, description = "`sink-configured`: it comes from the settings of a node."),
     ))]
-pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
+pub(super) async fn delete(api: Api, Id(id): Id) -> ApiResult {
     api.engine.delete_webhook_sink(&id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -240,7 +239,7 @@ pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
         (status = 404, description = "`sink-not-found`: there is no such sink."),
         (status = 409, description = "`sink-configured`: it comes from the settings of a node."),
     ))]
-pub(super) async fn rotate(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+pub(super) async fn rotate(api: Api, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let secret = secret(&mut fields)?;
     let overlap = fields.number("overlapSeconds", 0)?.unwrap_or(DEFAULT_OVERLAP);

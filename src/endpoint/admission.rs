@@ -13,8 +13,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::activity::http::RouteOptions;
 use crate::auth::cors::{self, CorsOrigins};
-use crate::auth::{AllowedHosts, ApiKey, RefusedKeys, cross_site};
+use crate::auth::{AllowedHosts, Authenticator, Caller, Credential, Refusal, RefusedKeys, cross_site};
 use crate::http::{ApiError, Peer};
+use crate::id::TenantId;
 
 /// Requests that wait for a later burst have permits of their own: this many for each of the others. They hold little.
 const HELD_PER_PERMIT: usize = 4;
@@ -29,7 +30,7 @@ const MIN_KEYED_PERMITS: usize = 16;
 pub(crate) struct EndpointAdmission {
     hosts: AllowedHosts,
     cors: CorsOrigins,
-    key: Option<ApiKey>,
+    authenticator: Authenticator,
     refused: RefusedKeys,
     permits: Permits,
     held_permits: Permits,
@@ -41,13 +42,13 @@ impl EndpointAdmission {
         listen: SocketAddr,
         allowed_hosts: &[String],
         cors_origins: &[String],
-        key: Option<ApiKey>,
+        authenticator: Authenticator,
         max_requests: usize,
     ) -> Self {
         Self {
             hosts: AllowedHosts::new(listen, allowed_hosts),
             cors: CorsOrigins::new(cors_origins),
-            key,
+            authenticator,
             refused: RefusedKeys::default(),
             permits: Permits::new(max_requests),
             held_permits: Permits::new(max_requests.saturating_mul(HELD_PER_PERMIT)),
@@ -76,51 +77,52 @@ impl EndpointAdmission {
     }
 
     /// A place for a request. Errors: 503.
-    pub(super) fn permit(&self, who: &Credential) -> Result<OwnedSemaphorePermit, ApiError> {
+    pub(super) fn permit(&self, who: &Requester) -> Result<OwnedSemaphorePermit, ApiError> {
         self.permits.take(who)
     }
 
     /// A place for a request that waits. Errors: 503.
-    pub(super) fn held_permit(&self, who: &Credential) -> Result<OwnedSemaphorePermit, ApiError> {
+    pub(super) fn held_permit(&self, who: &Requester) -> Result<OwnedSemaphorePermit, ApiError> {
         self.held_permits.take(who)
     }
 
-    /// Who sends the request.
-    pub(super) fn credential(&self, parts: &Parts) -> Credential {
-        if let Some(key) = &self.key
-            && key.matches(&parts.headers)
-        {
-            return Credential::Key;
-        }
-        match parts.headers.get(header::AUTHORIZATION) {
-            Some(_) => Credential::Foreign,
-            None => Credential::None,
+    /// Who sends the request. What this server does not know may be for the workflow.
+    pub(super) async fn sender(&self, headers: &HeaderMap) -> Requester {
+        match Credential::of(headers) {
+            Ok(None) => Requester::None,
+            Err(_) => Requester::Foreign(Refusal::Unknown.word()),
+            Ok(Some(credential)) => match self.authenticator.authenticate(credential).await {
+                Ok(Some(caller)) => Requester::Known(Arc::new(caller)),
+                Ok(None) => Requester::Foreign(Refusal::Unknown.word()),
+                Err(Refusal::Unavailable(error)) => {
+                    tracing::warn!(%error, "the credential of a request to a workflow cannot be checked");
+                    Requester::Unchecked
+                }
+                Err(refusal) => Requester::Foreign(refusal.word()),
+            },
         }
     }
 
-    /// Whether a request has not the key that this server asks for.
-    pub(super) fn is_stranger(&self, who: &Credential) -> bool {
-        self.key.is_some() && *who != Credential::Key
+    /// Whether a request has not the credential that this server asks for.
+    pub(super) async fn is_stranger(&self, who: &Requester) -> bool {
+        // Where it cannot be known whether one is asked for, the request has none that is known either.
+        !who.is_known() && self.authenticator.is_required().await.unwrap_or(true)
     }
 
-    /// Checks a request against its route. Without a key at this server an endpoint that asks for a credential takes what the
-    /// API takes: nothing that a page of another origin sends.
-    pub(super) fn authorize(
+    /// Checks a request against its route. Without any credential at this server an endpoint that asks for one takes what the
+    /// API takes: nothing that a page of another origin sends. The policy of an endpoint is the permission that a caller needs.
+    pub(super) async fn authorize(
         &self,
         parts: &Parts,
-        who: &Credential,
+        who: &Requester,
         options: &RouteOptions,
     ) -> Result<(), Box<Response>> {
-        if options.policy.is_some() {
-            let message = "This server knows no policies, and the endpoint asks for one.";
-            return Err(Box::new(
-                ApiError::new(StatusCode::FORBIDDEN, "policy-unknown", message).into_response(),
-            ));
-        }
-        if !options.authorize {
+        let policy = options.policy.as_deref();
+        if !options.authorize && policy.is_none() {
             return Ok(());
         }
-        if self.key.is_none() {
+        let is_required = self.authenticator.is_required().await;
+        if !is_required.map_err(|refusal| boxed(ApiError::from(refusal.into_error())))? {
             let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
             if self.cors.admitted(&parts.headers).is_none() {
                 cross_site::reject_cross_site(&parts.headers, host.unwrap_or_default()).map_err(boxed)?;
@@ -131,15 +133,35 @@ impl EndpointAdmission {
             }
             return Ok(());
         }
-        if *who == Credential::Key {
-            return Ok(());
-        }
-        let kind = if *who == Credential::None { "missing" } else { "wrong" };
+        let kind = match who {
+            Requester::Known(caller) => return permitted(caller, policy),
+            Requester::Unchecked => {
+                let message = "The credential cannot be checked now; try again.";
+                return Err(boxed(ApiError::unavailable("credential-unchecked", message)));
+            }
+            Requester::Foreign(why) => why,
+            Requester::None => "missing",
+        };
         let peer = parts.extensions.get::<Peer>();
         self.refused.note(peer.map(|Peer(address)| address.ip()), kind);
         // As in Elsa, without a body.
-        let challenge = [(header::WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey"))];
+        let challenge = [(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer, ApiKey"))];
         Err(boxed((StatusCode::UNAUTHORIZED, challenge)))
+    }
+}
+
+/// Whether a caller has the permission that a policy names.
+fn permitted(caller: &Caller, policy: Option<&str>) -> Result<(), Box<Response>> {
+    match policy {
+        Some(policy) if !caller.permissions.has(policy) => {
+            let message = format!("This endpoint needs the permission {policy}, which this credential does not have.");
+            Err(boxed(ApiError::new(
+                StatusCode::FORBIDDEN,
+                "permission-required",
+                message,
+            )))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -161,9 +183,9 @@ impl Permits {
     }
 
     /// Takes a permit. Errors: 503.
-    fn take(&self, who: &Credential) -> Result<OwnedSemaphorePermit, ApiError> {
+    fn take(&self, who: &Requester) -> Result<OwnedSemaphorePermit, ApiError> {
         let take = |permits: &Arc<Semaphore>| Arc::clone(permits).try_acquire_owned().ok();
-        let taken = take(&self.of_all).or_else(|| take(&self.of_keyed).filter(|_| *who == Credential::Key));
+        let taken = take(&self.of_all).or_else(|| take(&self.of_keyed).filter(|_| who.is_known()));
         taken.ok_or_else(|| {
             ApiError::unavailable(
                 "too-many-requests",
@@ -182,23 +204,48 @@ const OF_CALLER: [HeaderName; 4] = [
 ];
 
 /// Who sends a request, as far as this server can know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Credential {
-    /// The key of this server.
-    Key,
-    /// Something that the workflow may know.
-    Foreign,
+#[derive(Clone, Debug)]
+pub(super) enum Requester {
+    /// A caller of this server.
+    Known(Arc<Caller>),
+    /// Something that the workflow may know, and why this server does not.
+    Foreign(&'static str),
+    /// Whether this server knows it cannot be found out now.
+    Unchecked,
     None,
 }
 
-impl Credential {
-    /// A text that is the same for no other caller: it keeps the answers of callers apart. It discloses no secret of them.
-    pub(super) fn scope(self, headers: &HeaderMap) -> String {
+impl Requester {
+    pub(super) fn is_known(&self) -> bool {
+        matches!(self, Self::Known(_))
+    }
+
+    /// The tenant whose endpoints the request reaches: that of the caller, or the default one.
+    pub(super) fn tenant(&self) -> TenantId {
+        match self {
+            Self::Known(caller) => caller.tenant.clone(),
+            _ => TenantId::default(),
+        }
+    }
+
+    /// A text that is the same for no other caller: it keeps the answers of callers apart. It discloses no secret of them. A
+    /// caller is the same with another token.
+    pub(super) fn scope(&self, headers: &HeaderMap) -> String {
         let mut hash = Sha256::new();
         for name in &OF_CALLER {
             hash.update(name.as_str());
-            if self == Self::Key && *name == header::AUTHORIZATION {
-                hash.update("\nkey");
+            if let Self::Known(caller) = self
+                && *name == header::AUTHORIZATION
+            {
+                for part in [
+                    caller.kind.word(),
+                    caller.kind.issuer(),
+                    caller.tenant.as_str(),
+                    caller.id.as_str(),
+                ] {
+                    hash.update(format!("\n{}:", part.len()));
+                    hash.update(part);
+                }
                 continue;
             }
             for value in headers.get_all(name) {
@@ -220,40 +267,49 @@ fn boxed(refusal: impl IntoResponse) -> Box<Response> {
 mod tests {
     use super::*;
 
+    fn known(id: &str) -> Requester {
+        Requester::Known(Arc::new(Caller {
+            id: id.to_owned(),
+            ..Caller::static_key()
+        }))
+    }
+
     #[test]
     fn requests_without_the_key_leave_permits_for_those_that_have_it() {
         let permits = Permits::new(2);
-        let _held = [Credential::None, Credential::Foreign].map(|who| permits.take(&who).unwrap());
-        let refused = permits.take(&Credential::None).unwrap_err();
+        let _held = [Requester::None, Requester::Foreign("wrong")].map(|who| permits.take(&who).unwrap());
+        let refused = permits.take(&Requester::None).unwrap_err();
         assert_eq!(refused.status_and_code(), (503, "too-many-requests"));
         let keyed: Vec<_> = (0..MIN_KEYED_PERMITS)
-            .map(|_| permits.take(&Credential::Key).unwrap())
+            .map(|_| permits.take(&known("")).unwrap())
             .collect();
-        assert!(permits.take(&Credential::Key).is_err());
+        assert!(permits.take(&known("")).is_err());
         drop(keyed);
-        assert!(permits.take(&Credential::Key).is_ok());
+        assert!(permits.take(&known("")).is_ok());
     }
     #[test]
     fn callers_with_different_credentials_have_different_scopes() {
-        let scope = |who: Credential, headers: &[(&'static str, &'static str)]| {
+        let scope = |who: Requester, headers: &[(&'static str, &'static str)]| {
             let headers = headers
                 .iter()
                 .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
             who.scope(&headers.collect())
         };
         let mut scopes = vec![
-            scope(Credential::None, &[]),
-            scope(Credential::Key, &[("authorization", "ApiKey s")]),
-            scope(Credential::Foreign, &[("authorization", "key")]),
-            scope(Credential::Foreign, &[("authorization", "a")]),
-            scope(Credential::None, &[("cookie", "a")]),
-            scope(Credential::None, &[("x-api-key", "a")]),
-            scope(Credential::None, &[("proxy-authorization", "a")]),
-            scope(Credential::None, &[("cookie", "a"), ("x-api-key", "a")]),
+            scope(Requester::None, &[]),
+            scope(known(""), &[("authorization", "ApiKey s")]),
+            scope(known("u"), &[("authorization", "ApiKey s")]),
+            scope(Requester::Foreign("wrong"), &[("authorization", "key")]),
+            scope(Requester::Foreign("wrong"), &[("authorization", "a")]),
+            scope(Requester::None, &[("cookie", "a")]),
+            scope(Requester::None, &[("x-api-key", "a")]),
+            scope(Requester::None, &[("proxy-authorization", "a")]),
+            scope(Requester::None, &[("cookie", "a"), ("x-api-key", "a")]),
         ];
-        assert_eq!(scope(Credential::None, &[("accept", "a")]), scopes[0]);
+        assert_eq!(scope(Requester::None, &[("accept", "a")]), scopes[0]);
+        assert_eq!(scope(known("u"), &[("authorization", "Bearer newer")]), scopes[2]);
         scopes.sort();
         scopes.dedup();
-        assert_eq!(scopes.len(), 8);
+        assert_eq!(scopes.len(), 9);
     }
 }

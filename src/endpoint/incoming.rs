@@ -4,9 +4,9 @@ use axum::http::header;
 use axum::http::request::Parts;
 use mainspring_route::{PathError, RequestPath};
 
-use super::admission::Credential;
+use super::admission::Requester;
 use crate::activity::http::{ReceivedRequest, decode_pairs, written_name};
-use crate::http::{ApiError, nul_error};
+use crate::http::{ApiError, Peer, Scheme, nul_error};
 use crate::id::InstanceId;
 
 /// The longest id of an instance, and the longest correlation id, in bytes.
@@ -72,8 +72,8 @@ pub(super) fn decoded(path: &str) -> Result<String, ApiError> {
     })
 }
 
-/// What the workflow receives, but for the body and the values of the route. The key of this server is not part of it.
-pub(super) fn received(parts: &Parts, base: &str, path: String, who: &Credential) -> ReceivedRequest {
+/// What the workflow receives, but for the body and the values of the route. A credential of this server is not part of it.
+pub(super) fn received(parts: &Parts, base: &str, path: String, who: &Requester) -> ReceivedRequest {
     let text = |bytes: &[u8]| match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
         // As Kestrel reads them by default, Latin-1.
@@ -81,13 +81,16 @@ pub(super) fn received(parts: &Parts, base: &str, path: String, who: &Credential
     };
     // Of several values one may be the key.
     let is_one = parts.headers.get_all(header::AUTHORIZATION).iter().nth(1).is_none();
-    let is_shown = |name: &header::HeaderName| *name != header::AUTHORIZATION || is_one && *who != Credential::Key;
+    let is_shown = |name: &header::HeaderName| *name != header::AUTHORIZATION || is_one && !who.is_known();
     let headers = parts.headers.iter().filter(|(name, _)| is_shown(name));
     let host = parts.headers.get(header::HOST).map(|host| text(host.as_bytes()));
+    let scheme = parts.extensions.get::<Scheme>().copied().unwrap_or(Scheme::Http);
+    let client = parts.extensions.get::<Peer>();
     ReceivedRequest {
         method: parts.method.as_str().to_owned(),
-        scheme: parts.uri.scheme_str().unwrap_or("http").to_owned(),
+        scheme: scheme.as_str().to_owned(),
         host: host.unwrap_or_default(),
+        client: client.map(|Peer(address)| address.ip().to_string()),
         path_base: base.to_owned(),
         path,
         query: parts.uri.query().unwrap_or_default().to_owned(),
@@ -155,11 +158,29 @@ mod tests {
     #[test]
     fn a_workflow_does_not_receive_the_key_of_the_server() {
         let parts = parts("/workflows/a?b=c", &[("authorization", "ApiKey s"), ("x-my-name", "v")]);
-        let with = received(&parts, "/workflows", "/a".to_owned(), &Credential::Foreign);
+        let with = received(&parts, "/workflows", "/a".to_owned(), &Requester::Foreign("wrong"));
         assert_eq!(with.header("authorization"), Some("ApiKey s"));
         assert_eq!(with.headers[1].0, "X-My-Name");
-        let without = received(&parts, "/workflows", "/a".to_owned(), &Credential::Key);
+        assert_eq!((with.scheme.as_str(), with.client), ("http", None));
+        let without = received(
+            &parts,
+            "/workflows",
+            "/a".to_owned(),
+            &Requester::Known(std::sync::Arc::new(crate::auth::Caller::static_key())),
+        );
         assert_eq!(without.header("authorization"), None);
         assert_eq!((without.query.as_str(), without.path.as_str()), ("b=c", "/a"));
+    }
+
+    #[test]
+    fn a_workflow_receives_the_scheme_and_the_address_of_its_client() {
+        let mut parts = parts("http://a.example/workflows/a", &[]);
+        parts.extensions.insert(Scheme::Https);
+        parts.extensions.insert(Peer("203.0.113.9:1".parse().unwrap()));
+        let request = received(&parts, "/workflows", "/a".to_owned(), &Requester::None);
+        assert_eq!(
+            (request.scheme.as_str(), request.client.as_deref()),
+            ("https", Some("203.0.113.9"))
+        );
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::WorkflowEndpoints;
-use super::admission::Credential;
+use super::admission::Requester;
 use super::answer;
 use super::body_stream::BodyStream;
 use super::content::{BodyReader, ReadBody};
@@ -20,7 +20,7 @@ use super::incoming::{Named, decoded, received};
 use crate::activity::http::{ReceivedBody, RouteOptions};
 use crate::expression::TimeSpan;
 use crate::http::{ApiError, HoldingBody, idempotency_key, request_fingerprint};
-use crate::runtime::{FoundRoute, HttpRun, Idempotency, RouteQuery};
+use crate::runtime::{Engine, FoundRoute, HttpRun, Idempotency, RouteQuery};
 use crate::spool::RequestFiles;
 
 /// How often a route is looked up for one request, if it moves while the request is accepted.
@@ -44,7 +44,7 @@ pub(super) async fn serve(endpoints: &WorkflowEndpoints, request: Request, path:
         return answer;
     }
     let (parts, body) = request.into_parts();
-    let who = admission.credential(&parts);
+    let who = admission.sender(&parts.headers).await;
     let mut permit = match admission.permit(&who) {
         Ok(permit) => permit,
         Err(error) => return error.into_response(),
@@ -53,6 +53,7 @@ pub(super) async fn serve(endpoints: &WorkflowEndpoints, request: Request, path:
         endpoints,
         path,
         began: Instant::now(),
+        engine: endpoints.engine.for_tenant(who.tenant()),
         who,
         body: BodyStream::new(
             body,
@@ -105,13 +106,15 @@ struct Exchange<'e> {
     path: &'e str,
     parts: &'e Parts,
     began: Instant,
-    who: Credential,
+    who: Requester,
+    /// In the tenant of the sender.
+    engine: Engine,
     body: BodyStream,
 }
 
 impl Exchange<'_> {
     async fn run(&mut self, permit: &mut OwnedSemaphorePermit) -> Result<Response, Refusal> {
-        let engine = &self.endpoints.engine;
+        let engine = &self.engine.clone();
         let named = Named::of(self.parts)?;
         let path = decoded(self.path)?;
         let key = idempotency_key(&self.parts.headers)?;
@@ -140,7 +143,9 @@ impl Exchange<'_> {
                 FoundRoute::Target(found) => *found,
                 FoundRoute::Ambiguous(all) => {
                     for options in &all.options {
-                        admission.authorize(self.parts, &self.who, &self.options(options)?)?;
+                        admission
+                            .authorize(self.parts, &self.who, &self.options(options)?)
+                            .await?;
                     }
                     return Err(answer::ambiguous(&all.candidates).into());
                 }
@@ -150,7 +155,7 @@ impl Exchange<'_> {
                 FoundRoute::None => return Err(answer::no_route().into()),
             };
             let options = self.options(&found.options)?;
-            admission.authorize(self.parts, &self.who, &options)?;
+            admission.authorize(self.parts, &self.who, &options).await?;
             let timeout = duration(options.request_timeout.as_deref());
             let body = match &mut read {
                 Some(read) => read,
@@ -206,7 +211,7 @@ impl Exchange<'_> {
 
     /// The response to a request that an earlier one has answered already.
     async fn repeat(&mut self, key: &str, read: &mut Option<ReadBody>) -> Result<Option<Response>, Refusal> {
-        let engine = &self.endpoints.engine;
+        let engine = &self.engine.clone();
         // The body of a client that repeats nothing is read only after its credential was checked.
         let is_known = engine.is_known_request(&self.scope(), key).await;
         if !is_known.map_err(|error| answer::of_error(error, engine))? {
@@ -248,7 +253,7 @@ impl Exchange<'_> {
             self.body.deadline(self.began + timeout);
         }
         let spool = &self.endpoints.engine.http_services().spool;
-        let spool = if self.endpoints.admission.is_stranger(&self.who) {
+        let spool = if self.endpoints.admission.is_stranger(&self.who).await {
             spool.of_strangers()
         } else {
             spool.clone()

@@ -1,7 +1,6 @@
 //! One activity execution, and the executions that led to it.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::Uri;
 use axum::response::IntoResponse;
 
@@ -23,7 +22,7 @@ const DEFAULT_TAKE: u32 = 100;
         (status = 200, description = "The execution.", body = ActivityExecutionDetail),
         (status = 404, description = "`activity-execution-not-found`: the execution does not exist."),
     ))]
-pub(super) async fn by_query(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn by_query(api: Api, uri: Uri) -> ApiResult {
     Ok(Json(api.engine.activity_execution(&id(&uri)?).await?).into_response())
 }
 
@@ -34,7 +33,7 @@ pub(super) async fn by_query(State(api): State<Api>, uri: Uri) -> ApiResult {
         (status = 200, description = "The execution.", body = ActivityExecutionDetail),
         (status = 404, description = "`activity-execution-not-found`: the execution does not exist."),
     ))]
-pub(super) async fn by_path(State(api): State<Api>, Id(id): Id) -> ApiResult {
+pub(super) async fn by_path(api: Api, Id(id): Id) -> ApiResult {
     Ok(Json(api.engine.activity_execution(&ActivityExecutionId::new(id)).await?).into_response())
 }
 
@@ -45,7 +44,7 @@ pub(super) async fn by_path(State(api): State<Api>, Id(id): Id) -> ApiResult {
         (status = 200, description = "The execution.", body = ActivityExecutionSummary),
         (status = 404, description = "`activity-execution-not-found`: the execution does not exist."),
     ))]
-pub(super) async fn summary_by_query(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn summary_by_query(api: Api, uri: Uri) -> ApiResult {
     Ok(Json(api.engine.activity_execution_summary(&id(&uri)?).await?).into_response())
 }
 
@@ -56,7 +55,7 @@ pub(super) async fn summary_by_query(State(api): State<Api>, uri: Uri) -> ApiRes
         (status = 200, description = "The execution.", body = ActivityExecutionSummary),
         (status = 404, description = "`activity-execution-not-found`: the execution does not exist."),
     ))]
-pub(super) async fn summary_by_path(State(api): State<Api>, Id(id): Id) -> ApiResult {
+pub(super) async fn summary_by_path(api: Api, Id(id): Id) -> ApiResult {
     let id = ActivityExecutionId::new(id);
     Ok(Json(api.engine.activity_execution_summary(&id).await?).into_response())
 }
@@ -73,7 +72,7 @@ pub(super) async fn summary_by_path(State(api): State<Api>, Id(id): Id) -> ApiRe
         (status = 200, description = "A range of the stack.", body = CallStack),
         (status = 404, description = "`activity-execution-not-found`: the execution does not exist."),
     ))]
-pub(super) async fn call_stack(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
+pub(super) async fn call_stack(api: Api, Id(id): Id, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     let across = fields.flag("includeCrossWorkflowChain")?.unwrap_or(true);
     let skip = fields.number("skip", 0)?.unwrap_or(0);

@@ -1,7 +1,6 @@
 //! Lists of activity executions.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::Uri;
 use axum::response::IntoResponse;
 use serde_json::json;
@@ -37,7 +36,7 @@ struct ExecutionQuery {
         (status = 200, description = "The executions; if there are many, the newest.", body = ActivityExecutionList<ActivityExecutionDetail>),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
-pub(super) async fn details(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn details(api: Api, uri: Uri) -> ApiResult {
     Ok(Json(api.engine.activity_executions(&filter(&uri)?).await?).into_response())
 }
 
@@ -48,7 +47,7 @@ pub(super) async fn details(State(api): State<Api>, uri: Uri) -> ApiResult {
         (status = 200, description = "The executions; if there are many, the newest.", body = ActivityExecutionList<ActivityExecutionSummary>),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
-pub(super) async fn summaries(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn summaries(api: Api, uri: Uri) -> ApiResult {
     Ok(Json(api.engine.activity_execution_summaries(&filter(&uri)?).await?).into_response())
 }
 
@@ -59,7 +58,7 @@ pub(super) async fn summaries(State(api): State<Api>, uri: Uri) -> ApiResult {
         (status = 200, description = "Their number.", body = Count),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
-pub(super) async fn count(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn count(api: Api, uri: Uri) -> ApiResult {
     let count = api.engine.count_activity_executions(&filter(&uri)?).await?;
     Ok(Json(json!({"count": count})).into_response())
 }

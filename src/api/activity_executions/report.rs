@@ -1,7 +1,6 @@
 //! How often the activities of an instance were executed: the counts on the canvas of Elsa Studio.
 
 use axum::Json;
-use axum::extract::State;
 use axum::response::IntoResponse;
 
 use super::list::missing;
@@ -38,7 +37,7 @@ struct Report {
         (status = 200, description = "An entry for each place that was executed.", body = Report),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
-pub(super) async fn report(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn report(api: Api, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let instance = fields
         .id("workflowInstanceId")?

@@ -1,7 +1,6 @@
 //! Tests of single activities, as the designer requests them.
 
 use axum::Json;
-use axum::extract::State;
 use axum::response::IntoResponse;
 use utoipa::ToSchema;
 
@@ -56,7 +55,7 @@ pub(in crate::api) struct ActivityHandleFields {
         (status = 200, description = "What the activity did; `Running` means that it would wait.", body = ActivityTested),
         (status = 404, description = "`definition-not-found` or `activity-not-found`: the version or the activity does not exist."),
     ))]
-pub(super) async fn test(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn test(api: Api, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let definition = definition(handle(&mut fields, "workflowDefinitionHandle")?)?;
     let activity = activity(handle(&mut fields, "activityHandle")?)?;

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use axum::Json;
-use axum::extract::State;
 use axum::response::IntoResponse;
 use futures_util::{StreamExt, stream};
 use serde_json::json;
@@ -67,7 +66,7 @@ async fn latest(api: &Api, ids: &[String]) -> Result<HashMap<String, DefinitionS
     responses(
         (status = 200, description = "The result for each.", body = BulkPublished),
     ))]
-pub(super) async fn publish(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn publish(api: Api, body: RequestBody) -> ApiResult {
     let ids = ids(body, "definitionIds")?;
     let latest = latest(&api, &ids).await?;
     let (mut published, mut already, mut not_found, mut skipped) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -138,7 +137,7 @@ fn messages(error: &Error) -> Vec<String> {
     responses(
         (status = 200, description = "The result for each.", body = BulkRetracted),
     ))]
-pub(super) async fn retract(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn retract(api: Api, body: RequestBody) -> ApiResult {
     let ids = ids(body, "definitionIds")?;
     let latest = latest(&api, &ids).await?;
     let (mut retracted, mut already, mut not_found, mut skipped) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -177,7 +176,7 @@ pub(super) async fn retract(State(api): State<Api>, body: RequestBody) -> ApiRes
     responses(
         (status = 200, description = "The number of those that are deleted.", body = DefinitionsDeleted),
     ))]
-pub(super) async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn delete(api: Api, body: RequestBody) -> ApiResult {
     let mut ids = ids(body, "definitionIds")?;
     let latest = latest(&api, &ids).await?;
     ids.retain(|id| latest.get(id).is_some_and(|item| !is_kept(item)));
@@ -194,7 +193,7 @@ pub(super) async fn delete(State(api): State<Api>, body: RequestBody) -> ApiResu
     responses(
         (status = 200, description = "The number of those that are deleted.", body = DefinitionsDeleted),
     ))]
-pub(super) async fn delete_versions(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn delete_versions(api: Api, body: RequestBody) -> ApiResult {
     let deletes = ids(body, "ids")?.into_iter().map(|id| {
         let engine = api.engine.clone();
         async move { engine.delete_definition_version(&VersionId::new(id)).await }

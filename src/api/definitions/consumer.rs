@@ -1,7 +1,6 @@
 //! The definitions that use another one as an activity.
 
 use axum::Json;
-use axum::extract::State;
 use axum::response::IntoResponse;
 use serde_json::json;
 
@@ -20,7 +19,7 @@ use crate::runtime::VersionOptions;
         (status = 200, description = "The definitions whose newest version uses it, through all levels; at most 1,000.", body = Consumers),
         (status = 404, description = "`definition-not-found`: the definition does not exist."),
     ))]
-pub(super) async fn list(State(api): State<Api>, Id(id): Id) -> ApiResult {
+pub(super) async fn list(api: Api, Id(id): Id) -> ApiResult {
     let id = DefinitionId::new(id);
     api.engine.definition(&id, VersionOptions::Latest).await?;
     let consumers = api.engine.consumers(&id).await?;
@@ -36,7 +35,7 @@ pub(super) async fn list(State(api): State<Api>, Id(id): Id) -> ApiResult {
         (status = 404, description = "`definition-not-found`: the definition does not exist."),
         (status = 409, description = "`too-many-consumers`, `consumer-invalid` or `definition-changing`."),
     ))]
-pub(super) async fn update(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
+pub(super) async fn update(api: Api, Id(id): Id, _body: RequestBody) -> ApiResult {
     let updated = api.engine.update_references(&DefinitionId::new(id)).await?;
     Ok(Json(json!({"affectedWorkflows": updated})).into_response())
 }

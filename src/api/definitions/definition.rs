@@ -1,6 +1,5 @@
 //! One definition: read, publish, retract, delete.
 
-use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
 
@@ -24,7 +23,7 @@ use crate::runtime::VersionOptions;
         (status = 200, description = "The version.", body = Definition),
         (status = 404, description = "`definition-not-found`: the definition does not exist."),
     ))]
-pub(super) async fn get(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
+pub(super) async fn get(api: Api, Id(id): Id, uri: Uri) -> ApiResult {
     let which = versions::take(&mut Fields::from_query(&uri)?)?.unwrap_or(VersionOptions::Latest);
     let definition = api.engine.definition(&DefinitionId::new(id), which).await?;
     definition_response(&api, definition, false).await
@@ -39,7 +38,7 @@ pub(super) async fn get(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResu
         (status = 404, description = "`definition-not-found`: the definition does not exist."),
         (status = 409, description = "`newer-version-published` or `definition-changing`."),
     ))]
-pub(super) async fn publish(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
+pub(super) async fn publish(api: Api, Id(id): Id, _body: RequestBody) -> ApiResult {
     let published = api.engine.publish(&DefinitionId::new(id)).await?;
     publish_response(&api, published).await
 }
@@ -55,7 +54,7 @@ pub(super) async fn publish(State(api): State<Api>, Id(id): Id, _body: RequestBo
         (status = 404, description = "`definition-not-found`: the definition does not exist."),
         (status = 409, description = "`definition-changing`: another request changes it; try again."),
     ))]
-pub(super) async fn retract(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
+pub(super) async fn retract(api: Api, Id(id): Id, _body: RequestBody) -> ApiResult {
     let retracted = api.engine.retract(&DefinitionId::new(id)).await?;
     definition_response(&api, retracted, true).await
 }
@@ -70,7 +69,7 @@ pub(super) async fn retract(State(api): State<Api>, Id(id): Id, _body: RequestBo
         (status = 404, description = "`definition-not-found`: the definition does not exist."),
         (status = 409, description = "`definition-changing`: another request changes it; try again."),
     ))]
-pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
+pub(super) async fn delete(api: Api, Id(id): Id) -> ApiResult {
     api.engine.delete_definition(&DefinitionId::new(id)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

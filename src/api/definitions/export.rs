@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
@@ -61,7 +60,7 @@ pub(super) struct ExportManyFields {
         (status = 200, description = "The definition with its `$schema`; `Content-Disposition` names the file.", body = serde_json::Value),
         (status = 404, description = "`definition-not-found`: the definition does not exist."),
     ))]
-pub(super) async fn one(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
+pub(super) async fn one(api: Api, Id(id): Id, uri: Uri) -> ApiResult {
     export_one(&api, id, Fields::from_query(&uri)?).await
 }
 
@@ -73,7 +72,7 @@ pub(super) async fn one(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResu
         (status = 200, description = "The definition with its `$schema`; `Content-Disposition` names the file.", body = serde_json::Value),
         (status = 404, description = "`definition-not-found`: the definition does not exist."),
     ))]
-pub(super) async fn one_by_post(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+pub(super) async fn one_by_post(api: Api, Id(id): Id, body: RequestBody) -> ApiResult {
     export_one(&api, id, Fields::from_body(body.value)?).await
 }
 
@@ -103,7 +102,7 @@ async fn export_one(api: &Api, id: String, mut fields: Fields) -> ApiResult {
         (status = 200, description = "The archive, with a file for each version.", body = Vec<u8>, content_type = "application/zip"),
         (status = 204, description = "None of the versions exists."),
     ))]
-pub(super) async fn many_by_get(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn many_by_get(api: Api, uri: Uri) -> ApiResult {
     export_many(&api, Fields::from_query(&uri)?).await
 }
 
@@ -114,7 +113,7 @@ pub(super) async fn many_by_get(State(api): State<Api>, uri: Uri) -> ApiResult {
         (status = 200, description = "The archive, with a file for each version.", body = Vec<u8>, content_type = "application/zip"),
         (status = 204, description = "None of the versions exists."),
     ))]
-pub(super) async fn many(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn many(api: Api, body: RequestBody) -> ApiResult {
     export_many(&api, Fields::from_body(body.value)?).await
 }
 

@@ -1,7 +1,6 @@
 //! Parts of the tree of one version, for a designer that opens a nested activity.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::Uri;
 use axum::response::IntoResponse;
 
@@ -22,7 +21,7 @@ use crate::id::VersionId;
         (status = 200, description = "The tree.", body = ActivityTreeSchema),
         (status = 404, description = "`definition-not-found`: the version does not exist, or has no root."),
     ))]
-pub(super) async fn subgraph(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
+pub(super) async fn subgraph(api: Api, Id(id): Id, uri: Uri) -> ApiResult {
     let parent = Fields::from_query(&uri)?.id("parentNodeId")?;
     let node = api
         .engine
@@ -41,7 +40,7 @@ pub(super) async fn subgraph(State(api): State<Api>, Id(id): Id, uri: Uri) -> Ap
         (status = 200, description = "The containers, outermost first.", body = PathSegments),
         (status = 404, description = "`definition-not-found`, `node-not-found`."),
     ))]
-pub(super) async fn segments(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
+pub(super) async fn segments(api: Api, Id(id): Id, uri: Uri) -> ApiResult {
     let Some(child) = Fields::from_query(&uri)?.id("childNodeId")? else {
         let message = "The query must have a childNodeId.";
         return Err(ApiError::bad_request("missing-field", message).field("childNodeId", message));

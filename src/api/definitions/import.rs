@@ -1,6 +1,5 @@
 //! Imports of one definition.
 
-use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
 
@@ -19,7 +18,7 @@ use crate::id::DefinitionId;
         (status = 201, description = "The draft of a definition that had no id.", body = Definition),
         (status = 409, description = "`newer-version-published` or `definition-changing`."),
     ))]
-pub(super) async fn import_new(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn import_new(api: Api, body: RequestBody) -> ApiResult {
     import_as(&api, None, body).await
 }
 
@@ -32,7 +31,7 @@ pub(super) async fn import_new(State(api): State<Api>, body: RequestBody) -> Api
         (status = 201, description = "The draft of a definition that had no id.", body = Definition),
         (status = 409, description = "`newer-version-published` or `definition-changing`."),
     ))]
-pub(super) async fn import(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+pub(super) async fn import(api: Api, Id(id): Id, body: RequestBody) -> ApiResult {
     import_as(&api, Some(DefinitionId::new(id)), body).await
 }
 

@@ -8,7 +8,6 @@
 use std::collections::{HashMap, HashSet};
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use serde::Serialize;
@@ -82,9 +81,9 @@ const NO_WORKFLOW: &str = "it is no workflow definition: it has no root activity
         (status = 409, description = "`newer-version-published` or `definition-changing`; the message names the file. Others may be imported; importing all again is safe."),
         (status = 415, description = "`form-required`: the files must be sent as `multipart/form-data`. `unsupported-encoding`: send them without `Content-Encoding`."),
     ))]
-pub(super) async fn import_files(State(api): State<Api>, headers: HeaderMap, uploaded: UploadedFiles) -> ApiResult {
+pub(super) async fn import_files(api: Api, headers: HeaderMap, uploaded: UploadedFiles) -> ApiResult {
     // A page of another origin can send a form without a preflight request.
-    if api.is_anonymous {
+    if api.is_anonymous() {
         cross_site::reject_forgeable(&headers)?;
     }
     let read = upload::read(&api.body_limits, uploaded, MOST_FILES, is_workflow).await?;

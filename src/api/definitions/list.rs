@@ -1,7 +1,6 @@
 //! The list of definitions, and queries about all of them.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::Uri;
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
@@ -24,7 +23,7 @@ const MOST_IDS: usize = 1_000;
     responses(
         (status = 200, description = "A page of versions without their activities.", body = DefinitionList),
     ))]
-pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn list(api: Api, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     let page = paging::page(&mut fields)?;
     let order = match fields.member("orderBy", &["Created", "Name", "Version"], &[])? {
@@ -82,7 +81,7 @@ fn ids(fields: &mut Fields, name: &str) -> Result<Vec<String>, ApiError> {
     responses(
         (status = 200, description = "Their number.", body = Count),
     ))]
-pub(super) async fn count(State(api): State<Api>) -> ApiResult {
+pub(super) async fn count(api: Api) -> ApiResult {
     let count = api.engine.count_definitions().await?;
     Ok(Json(json!({"count": count})).into_response())
 }
@@ -96,7 +95,7 @@ pub(super) async fn count(State(api): State<Api>) -> ApiResult {
     responses(
         (status = 200, description = "Whether the latest version of no other definition has it.", body = Uniqueness),
     ))]
-pub(super) async fn is_name_unique(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn is_name_unique(api: Api, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     let besides = fields.id("definitionId")?.map(DefinitionId::new);
     let Some(name) = fields.text("name")? else {

@@ -1,7 +1,6 @@
 //! Refreshes: what starts published definitions is computed again.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde_json::json;
@@ -24,7 +23,7 @@ use crate::runtime::Refreshed;
         (status = 200, description = "The result for each.", body = Refreshed),
         (status = 202, description = "The node already refreshes all definitions for another request; nothing is done for this one.", body = Refreshed),
     ))]
-pub(super) async fn refresh(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn refresh(api: Api, body: RequestBody) -> ApiResult {
     let ids = match Fields::from_body(body.value)?.any("definitionIds") {
         None => None,
         Some(ids) => {
@@ -43,7 +42,7 @@ pub(super) async fn refresh(State(api): State<Api>, body: RequestBody) -> ApiRes
         (status = 200, description = "The result for each.", body = Refreshed),
         (status = 202, description = "The node already refreshes all definitions for another request; nothing is done for this one.", body = Refreshed),
     ))]
-pub(super) async fn reload(State(api): State<Api>, _body: RequestBody) -> ApiResult {
+pub(super) async fn reload(api: Api, _body: RequestBody) -> ApiResult {
     response(api.engine.refresh_definitions(None).await?)
 }
 

@@ -1,6 +1,5 @@
 //! Saves.
 
-use axum::extract::State;
 use serde_json::Value;
 
 use super::schema::{DefinitionOrSave, SaveFields, SavedDefinition};
@@ -8,6 +7,7 @@ use super::{edited, missing_body, parse, publish_response, with_root};
 use crate::api::Api;
 use crate::api::fields::Fields;
 use crate::api::path::Id;
+use crate::auth::Permission;
 use crate::definition::elsa2;
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::id::DefinitionId;
@@ -21,10 +21,11 @@ use crate::id::DefinitionId;
         (status = 200, description = "The version.", body = SavedDefinition),
         (status = 409, description = "`newer-version-published` or `definition-changing`."),
     ))]
-pub(super) async fn save(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn save(api: Api, body: RequestBody) -> ApiResult {
     body.value.as_ref().map_or(Ok(()), elsa2::refuse)?;
     let mut fields = Fields::from_body(body.value)?;
     let publish = fields.flag("publish")?.unwrap_or(false);
+    may_publish(&api, publish)?;
     let Some(model) = fields.object("model")? else {
         let message = "The body must have a `model`, the workflow definition.";
         return Err(ApiError::bad_request("missing-field", message).field("model", message));
@@ -44,7 +45,7 @@ pub(super) async fn save(State(api): State<Api>, body: RequestBody) -> ApiResult
         (status = 200, description = "The version.", body = SavedDefinition),
         (status = 409, description = "`newer-version-published` or `definition-changing`."),
     ))]
-pub(super) async fn put(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+pub(super) async fn put(api: Api, Id(id): Id, body: RequestBody) -> ApiResult {
     let body = body.value.ok_or_else(missing_body)?;
     elsa2::refuse(&body)?;
     let (model, publish) = if is_envelope(&body) {
@@ -54,12 +55,21 @@ pub(super) async fn put(State(api): State<Api>, Id(id): Id, body: RequestBody) -
     } else {
         (body, None)
     };
+    may_publish(&api, publish.unwrap_or(true))?;
     let (definition, _memory) = parse(&api, model).await?;
     // Without a root it is refused as soon as it is published: a body that lacks one is a mistake here.
     let mut definition = edited(definition);
     definition.definition_id = DefinitionId::new(id);
     let saved = api.engine.save(definition, publish.unwrap_or(true)).await?;
     publish_response(&api, saved).await
+}
+
+/// Refuses a save that publishes to a caller who may only save.
+fn may_publish(api: &Api, publish: bool) -> Result<(), ApiError> {
+    match publish {
+        true => api.require(&[Permission::PublishWorkflowDefinitions]),
+        false => Ok(()),
+    }
 }
 
 /// Whether a body wraps a definition instead of being one: a definition has a root, and no model.

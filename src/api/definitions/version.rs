@@ -1,7 +1,6 @@
 //! Single versions: read, list of one definition, revert, delete.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
@@ -25,7 +24,7 @@ use crate::{Error, compute};
         (status = 200, description = "The version.", body = Definition),
         (status = 404, description = "`definition-not-found`: the version does not exist."),
     ))]
-pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
+pub(super) async fn get(api: Api, Id(id): Id) -> ApiResult {
     let definition = api.engine.definition_version(&VersionId::new(id)).await?;
     definition_response(&api, definition, false).await
 }
@@ -37,7 +36,7 @@ pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
         (status = 200, description = "Those that exist.", body = Counted<Definition>),
         (status = 413, description = "`too-many-values`: they take more memory than all bodies may; ask for fewer."),
     ))]
-pub(super) async fn many(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn many(api: Api, uri: Uri) -> ApiResult {
     let ids = version_ids(Fields::from_query(&uri)?.texts("ids")?);
     let (items, memory) = whole(&api, &ids).await?;
     let is_large = items.iter().any(compute::is_large);
@@ -66,7 +65,7 @@ async fn whole(api: &Api, ids: &[VersionId]) -> Result<(Vec<Value>, ReservedMemo
         (status = 404, description = "`definition-not-found`: the definition does not exist."),
         (status = 413, description = "`too-many-values`: they take more memory than all bodies may; ask for a smaller page."),
     ))]
-pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
+pub(super) async fn list(api: Api, Id(id): Id, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     let size = paging::size(&mut fields, "pageSize")?;
     let page = Page {
@@ -106,11 +105,7 @@ pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiRes
         (status = 404, description = "`definition-not-found`: the version does not exist."),
         (status = 409, description = "`newer-version-published` or `definition-changing`."),
     ))]
-pub(super) async fn revert(
-    State(api): State<Api>,
-    IdAndVersion(id, version): IdAndVersion,
-    _body: RequestBody,
-) -> ApiResult {
+pub(super) async fn revert(api: Api, IdAndVersion(id, version): IdAndVersion, _body: RequestBody) -> ApiResult {
     let reverted = api.engine.revert(&DefinitionId::new(id), version).await?;
     let mut definition = linked(reverted.definition);
     if let Some(fields) = definition.as_object_mut() {
@@ -147,7 +142,7 @@ pub(super) async fn revert(
         (status = 404, description = "`definition-not-found`: the version does not exist."),
         (status = 409, description = "`definition-changing`: another request changes it; try again."),
     ))]
-pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
+pub(super) async fn delete(api: Api, Id(id): Id) -> ApiResult {
     api.engine.delete_definition_version(&VersionId::new(id)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -163,7 +158,7 @@ pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
         (status = 404, description = "`definition-not-found`: the version does not exist."),
         (status = 409, description = "`definition-changing`: another request changes it; try again."),
     ))]
-pub(super) async fn delete_by_number(State(api): State<Api>, IdAndVersion(id, version): IdAndVersion) -> ApiResult {
+pub(super) async fn delete_by_number(api: Api, IdAndVersion(id, version): IdAndVersion) -> ApiResult {
     api.engine
         .delete_definition_number(&DefinitionId::new(id), version)
         .await?;

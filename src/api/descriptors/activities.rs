@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use serde_json::Value;
 
@@ -58,7 +57,7 @@ impl ActivityDescriptors {
 #[utoipa::path(get, path = "/descriptors/activities", tag = "For designers",
     params(("refresh" = Option<bool>, Query, description = "Changes nothing: definitions are read each time.")),
     responses((status = 200, description = "All types of this node.", body = Counted<Value>)))]
-pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn list(api: Api, uri: Uri) -> ApiResult {
     // The types of the program never change, and those of definitions are read each time.
     Fields::from_query(&uri)?.flag("refresh")?;
     let written = api.descriptors.of(api.engine.catalogue());
@@ -81,7 +80,7 @@ pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
         (status = 200, description = "The type.", body = Value),
         (status = 404, description = "`activity-type-not-found`: this node does not know it."),
     ))]
-pub(super) async fn get(State(api): State<Api>, Id(type_name): Id, uri: Uri) -> ApiResult {
+pub(super) async fn get(api: Api, Id(type_name): Id, uri: Uri) -> ApiResult {
     let version = version(&mut Fields::from_query(&uri)?)?;
     let written = api.descriptors.of(api.engine.catalogue());
     let Some(versions) = written.each.get(&type_name) else {

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::IntoResponse;
 use serde::Serialize;
@@ -54,7 +53,7 @@ const MOST: usize = 10_000;
         (status = 404, description = "`activity-type-not-found`, `input-not-found`."),
     ))]
 pub(super) async fn options(
-    State(api): State<Api>,
+    api: Api,
     IdPair(type_name, name): IdPair,
     uri: Uri,
     headers: HeaderMap,

@@ -3,7 +3,6 @@
 use std::sync::LazyLock;
 
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
@@ -59,7 +58,7 @@ pub(super) async fn list() -> Response {
         (status = 200, description = "Declarations in TypeScript.", body = String, content_type = "application/x-typescript"),
         (status = 400, description = "`invalid-field`: no definition has this id."),
     ))]
-pub(super) async fn type_definitions(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+pub(super) async fn type_definitions(api: Api, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     // Every input of a workflow sees the same names, and the path has the workflow.
     for name in ["workflowDefinitionId", "activityTypeName", "propertyName"] {

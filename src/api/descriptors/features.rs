@@ -1,7 +1,6 @@
 //! What this server supports, by the names of Elsa's features: a designer shows what belongs to them.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -81,7 +80,7 @@ fn feature(&(name, display_name, description): &FeatureText) -> Feature {
 /// Lists the features of Elsa that are served.
 #[utoipa::path(get, path = "/features/installed", tag = "For designers",
     responses((status = 200, description = "All features.", body = Counted<Feature>)))]
-pub(super) async fn list(State(api): State<Api>) -> Json<Value> {
+pub(super) async fn list(api: Api) -> Json<Value> {
     let items: Vec<Feature> = features(&api).map(feature).collect();
     Json(json!({"items": items, "count": items.len()}))
 }
@@ -93,7 +92,7 @@ pub(super) async fn list(State(api): State<Api>) -> Json<Value> {
         (status = 200, description = "The feature.", body = Feature),
         (status = 404, description = "`feature-not-found`: this server does not have it."),
     ))]
-pub(super) async fn get(State(api): State<Api>, Id(full_name): Id) -> ApiResult {
+pub(super) async fn get(api: Api, Id(full_name): Id) -> ApiResult {
     let name = full_name
         .strip_prefix(NAMESPACE)
         .and_then(|name| name.strip_prefix('.'));

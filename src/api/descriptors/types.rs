@@ -4,7 +4,6 @@ use std::sync::LazyLock;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
@@ -92,7 +91,7 @@ pub(super) async fn storage_drivers() -> Json<Value> {
         ("destinationType" = String, Query, description = "The type of the variable or of the workflow's output."),
     ),
     responses((status = 200, description = "The converters, by id.", body = Counted<Value>)))]
-pub(super) async fn output_converters(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn output_converters(api: Api, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     let mut required = |name: &str| -> Result<String, ApiError> {
         let given = fields.id(name)?;

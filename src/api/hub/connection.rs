@@ -146,8 +146,9 @@ impl Connection<'_> {
                 changed = self.observer.changed(), if next_change <= Instant::now() => {
                     let began = Instant::now();
                     for instance in changed {
-                        let stats = stats(self.engine, &instance).await;
-                        send(self.socket, protocol::changed(&instance, &stats)).await?;
+                        if let Some(stats) = stats(self.engine, &instance).await {
+                            send(self.socket, protocol::changed(&instance, &stats)).await?;
+                        }
                     }
                     self.pinged = Instant::now();
                     next_change = Instant::now() + CHANGE_INTERVAL.max(began.elapsed() * READ_SHARE);
@@ -188,10 +189,17 @@ impl Connection<'_> {
     }
 }
 
-/// The counts on the canvas; without them the client still reads the instance and its journal.
-async fn stats(engine: &Engine, instance: &InstanceId) -> Value {
-    let read = engine.observed_activities(instance).await;
-    read.ok()
-        .and_then(|stats| serde_json::to_value(stats).ok())
-        .unwrap_or_else(|| Value::Array(Vec::new()))
+/// The counts on the canvas; without them the client still reads the instance and its journal. `None`: the instance is of another
+/// tenant, which must not learn of its changes.
+async fn stats(engine: &Engine, instance: &InstanceId) -> Option<Value> {
+    let none = || Value::Array(Vec::new());
+    match engine.observed_activities(instance).await {
+        Ok(stats) if stats.is_empty() => match engine.instance(instance).await {
+            Err(error) if error.is_not_found() => None,
+            _ => Some(none()),
+        },
+        Ok(stats) => Some(serde_json::to_value(stats).unwrap_or_else(|_| none())),
+        Err(error) if error.is_not_found() => None,
+        Err(_) => Some(none()),
+    }
 }

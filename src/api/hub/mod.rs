@@ -1,8 +1,8 @@
 //! The hub through which Studio observes instances: SignalR's JSON protocol on WebSockets, at any node for the commits of
 //! all nodes.
 //!
-//! A browser can send no key with a WebSocket. So the key is checked when a client negotiates, and the resulting token opens
-//! one connection within half a minute, at any node.
+//! A browser can send no credential with a WebSocket. So that is checked when a client negotiates, and the resulting token opens
+//! one connection within half a minute, at any node, in the tenant of the caller.
 
 mod connection;
 mod protocol;
@@ -24,7 +24,10 @@ use utoipa_axum::routes;
 use super::Api;
 use super::fields::Fields;
 use super::path;
+use crate::api::access::Access;
+use crate::auth::{Credential, Permission, Refusal};
 use crate::http::{ApiError, ApiResult};
+use crate::id::TenantId;
 
 /// The most connections of a node.
 const MOST_CONNECTIONS: usize = 200;
@@ -80,9 +83,9 @@ struct Transport {
 #[utoipa::path(post, path = path::HUB_NEGOTIATION, tag = "Live", responses(
     (status = 200, description = "The token, and how to connect.", body = Negotiated),
 ))]
-async fn negotiate(State(api): State<Api>) -> ApiResult {
-    // Admission has checked the key, where there is one.
-    let token = api.engine.connection_token(!api.is_anonymous).await?;
+async fn negotiate(api: Api) -> ApiResult {
+    // Admission has checked the credential, where one is needed.
+    let token = api.engine.connection_token(!api.is_anonymous()).await?;
     Ok(Json(Negotiated {
         negotiate_version: 1,
         connection_id: token.connection_id,
@@ -95,7 +98,7 @@ async fn negotiate(State(api): State<Api>) -> ApiResult {
     .into_response())
 }
 
-/// `GET /elsa/hubs/workflow-instance?id=TOKEN`: the WebSocket.
+/// `GET /elsa/hubs/workflow-instance?id=TOKEN`, or `?access_token=JWT`: the WebSocket.
 async fn connect(
     State(api): State<Api>,
     uri: Uri,
@@ -107,7 +110,8 @@ async fn connect(
             "The hub is a WebSocket; negotiate first, then connect with the token.",
         )
     })?;
-    let token = Fields::from_query(&uri)?.text("id")?.unwrap_or_default();
+    let mut fields = Fields::from_query(&uri)?;
+    let (token, bearer) = (fields.text("id")?.unwrap_or_default(), fields.text("access_token")?);
     let full = || {
         ApiError::unavailable(
             "too-many-requests",
@@ -122,8 +126,15 @@ async fn connect(
             "This node is about to stop.",
         ));
     }
-    api.engine.spend_connection_token(&token, !api.is_anonymous).await?;
-    let engine = api.engine.clone();
+    let tenant = match bearer.filter(|_| token.is_empty()) {
+        Some(bearer) => tenant_of(&api, &bearer).await?,
+        None => {
+            let is_required = api.authenticator.is_required().await;
+            let needs_key = is_required.map_err(Refusal::into_error)?;
+            api.engine.spend_connection_token(&token, needs_key).await?
+        }
+    };
+    let engine = api.engine.for_tenant(tenant);
     Ok(upgrade
         .max_message_size(LONGEST_MESSAGE)
         .max_frame_size(LONGEST_MESSAGE)
@@ -132,4 +143,25 @@ async fn connect(
             connection::run(socket, &engine).await;
             drop(permit);
         }))
+}
+
+/// The tenant of a client that connects without a negotiation, with its token in the query as SignalR sends it.
+async fn tenant_of(api: &Api, bearer: &str) -> Result<TenantId, ApiError> {
+    let known = match api.authenticator.authenticate(Credential::Bearer(bearer)).await {
+        Err(Refusal::Unavailable(error)) => return Err(error.into()),
+        known => known.ok().flatten(),
+    };
+    let wrong = || {
+        ApiError::new(
+            StatusCode::UNAUTHORIZED,
+            "unauthorized",
+            "The access_token is wrong or has expired.",
+        )
+    };
+    let caller = known.ok_or_else(wrong)?;
+    let access = Access::OneOf(&[Permission::ReadWorkflowInstances]);
+    match access.admits(&caller) {
+        true => Ok(caller.tenant),
+        false => Err(access.refusal(&caller)),
+    }
 }

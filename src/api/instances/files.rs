@@ -1,7 +1,6 @@
 //! Instances as files: exports, and imports of them.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -76,7 +75,7 @@ pub(super) struct InstancesImported {
         (status = 409, description = "`instance-busy`: it has not run yet. `instance-holds-secret`: it continues with a value made from a secret."),
         (status = 413, description = "`journal-too-long`: export it without its history."),
     ))]
-pub(super) async fn export(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
+pub(super) async fn export(api: Api, Id(id): Id, uri: Uri) -> ApiResult {
     let parts = parts(&mut Fields::from_query(&uri)?)?;
     one(&api, &InstanceId::new(id), parts).await
 }
@@ -91,7 +90,7 @@ pub(super) async fn export(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiR
         (status = 409, description = "`instance-busy`: it has not run yet. `instance-holds-secret`: it continues with a value made from a secret."),
         (status = 413, description = "`journal-too-long`: export it without its history."),
     ))]
-pub(super) async fn export_by_post(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+pub(super) async fn export_by_post(api: Api, Id(id): Id, body: RequestBody) -> ApiResult {
     let parts = parts(&mut Fields::from_body(body.value)?)?;
     one(&api, &InstanceId::new(id), parts).await
 }
@@ -107,7 +106,7 @@ pub(super) async fn export_by_post(State(api): State<Api>, Id(id): Id, body: Req
         (status = 409, description = "`instance-busy`: one has not run yet. `instance-holds-secret`: one continues with a value made from a secret."),
         (status = 413, description = "`journal-too-long`, `export-too-large`: export fewer, or without their history."),
     ))]
-pub(super) async fn export_many(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn export_many(api: Api, body: RequestBody) -> ApiResult {
     export_all(&api, Fields::from_body(body.value)?).await
 }
 
@@ -122,7 +121,7 @@ pub(super) async fn export_many(State(api): State<Api>, body: RequestBody) -> Ap
         (status = 409, description = "`instance-busy`: one has not run yet. `instance-holds-secret`: one continues with a value made from a secret."),
         (status = 413, description = "`journal-too-long`, `export-too-large`: export fewer, or without their history."),
     ))]
-pub(super) async fn export_many_by_get(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn export_many_by_get(api: Api, uri: Uri) -> ApiResult {
     export_all(&api, Fields::from_query(&uri)?).await
 }
 
@@ -178,9 +177,9 @@ async fn export_all(api: &Api, mut fields: Fields) -> ApiResult {
         (status = 409, description = "`instance-exists`: an instance has one of the ids. `cannot-start`: the activation strategy of the workflow allows no unfinished instance to be added."),
         (status = 415, description = "`form-required`: the files must be sent as `multipart/form-data`. `unsupported-encoding`: send them without `Content-Encoding`."),
     ))]
-pub(super) async fn import(State(api): State<Api>, headers: HeaderMap, uploaded: UploadedFiles) -> ApiResult {
+pub(super) async fn import(api: Api, headers: HeaderMap, uploaded: UploadedFiles) -> ApiResult {
     // A page of another origin can send a form without a preflight request.
-    if api.is_anonymous {
+    if api.is_anonymous() {
         cross_site::reject_forgeable(&headers)?;
     }
     let read = upload::read(&api.body_limits, uploaded, MAX_INSTANCES, |_| true)

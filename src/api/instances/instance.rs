@@ -1,7 +1,6 @@
 //! One instance: get, cancel, delete.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 
@@ -19,7 +18,7 @@ use crate::id::InstanceId;
         (status = 200, description = "The instance.", body = InstanceView),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
-pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
+pub(super) async fn get(api: Api, Id(id): Id) -> ApiResult {
     Ok(Json(api.engine.instance(&InstanceId::new(id)).await?).into_response())
 }
 
@@ -31,7 +30,7 @@ pub(super) async fn get(State(api): State<Api>, Id(id): Id) -> ApiResult {
         (status = 200, description = "It is cancelled, or had already finished."),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
-pub(super) async fn cancel(State(api): State<Api>, Id(id): Id, _body: RequestBody) -> ApiResult {
+pub(super) async fn cancel(api: Api, Id(id): Id, _body: RequestBody) -> ApiResult {
     api.engine.cancel(&InstanceId::new(id)).await?;
     Ok(StatusCode::OK.into_response())
 }
@@ -43,7 +42,7 @@ pub(super) async fn cancel(State(api): State<Api>, Id(id): Id, _body: RequestBod
         (status = 204, description = "It is deleted."),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
-pub(super) async fn delete(State(api): State<Api>, Id(id): Id) -> ApiResult {
+pub(super) async fn delete(api: Api, Id(id): Id) -> ApiResult {
     let id = InstanceId::new(id);
     if api.engine.delete(&id).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());

@@ -1,7 +1,6 @@
 //! The journal of an instance.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::Uri;
 use axum::response::IntoResponse;
 
@@ -22,7 +21,7 @@ use crate::runtime::{JournalFilter, JournalRecord, Listed, StoredJournalRecord};
         (status = 200, description = "A range of entries, oldest first.", body = Listed<JournalRecord>),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
-pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
+pub(super) async fn list(api: Api, Id(id): Id, uri: Uri) -> ApiResult {
     let range = paging::row_range(&mut Fields::from_query(&uri)?)?;
     journal_response(api, id, range, JournalFilter::default()).await
 }
@@ -37,7 +36,7 @@ pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiRes
         (status = 200, description = "A range of the matching entries, oldest first.", body = Listed<JournalRecord>),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
-pub(super) async fn filtered(State(api): State<Api>, Id(id): Id, uri: Uri, body: RequestBody) -> ApiResult {
+pub(super) async fn filtered(api: Api, Id(id): Id, uri: Uri, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let paged = |fields: &Fields| {
         let names = ["page", "pageSize", "skip", "take"];
@@ -70,7 +69,7 @@ pub(super) async fn filtered(State(api): State<Api>, Id(id): Id, uri: Uri, body:
         (status = 200, description = "The entry.", body = StoredJournalRecord),
         (status = 404, description = "`instance-not-found`, `entry-not-found`."),
     ))]
-pub(super) async fn last(State(api): State<Api>, IdPair(id, activity): IdPair) -> ApiResult {
+pub(super) async fn last(api: Api, IdPair(id, activity): IdPair) -> ApiResult {
     let entry = api
         .engine
         .last_journal_entry(&InstanceId::new(id), &ActivityId::new(activity))

@@ -1,7 +1,6 @@
 //! The list of instances, and the start that shares its route with it.
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::Uri;
 use axum::response::IntoResponse;
 use serde_json::Value;
@@ -13,6 +12,7 @@ use crate::api::execute;
 use crate::api::fields::Fields;
 use crate::api::openapi::{IdempotencyKey, PageQuery};
 use crate::api::paging;
+use crate::auth::Permission;
 use crate::http::{ApiError, ApiResult, RequestBody};
 use crate::runtime::{InstanceList, InstanceOrder, InstancePage};
 
@@ -48,7 +48,7 @@ const START_KEYS: [&str; 8] = [
     responses(
         (status = 200, description = "A page of instances.", body = InstanceList),
     ))]
-pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
+pub(super) async fn list(api: Api, uri: Uri) -> ApiResult {
     list_response(&api, Fields::from_query(&uri)?).await
 }
 
@@ -64,13 +64,16 @@ pub(super) async fn list(State(api): State<Api>, uri: Uri) -> ApiResult {
         (status = 404, description = "`definition-not-found`: of a start: no version of it is published."),
         (status = 409, description = "`cannot-start`: of a start: the activation strategy of the workflow rejects it."),
     ))]
-pub(super) async fn list_or_start(State(api): State<Api>, body: RequestBody) -> ApiResult {
+pub(super) async fn list_or_start(api: Api, body: RequestBody) -> ApiResult {
     let start = body.value.as_ref().is_some_and(is_start_body);
     let mut fields = Fields::from_body(body.value)?;
     if start {
+        api.require(&[Permission::ExecWorkflowDefinitions])?;
         let definition_id = fields.text("definitionId")?.unwrap_or_default();
         return execute::accept(&api, execute::start_request(definition_id, fields, body.idempotency)?).await;
     }
+    api.require(&[Permission::ReadWorkflowInstances])?;
+    api.engine.note_nothing();
     list_response(&api, fields).await
 }
 

@@ -1,7 +1,6 @@
 //! The execution state of an instance, and the variables of its workflow.
 
 use axum::Json;
-use axum::extract::State;
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -39,7 +38,7 @@ struct VariableValue {
         (status = 200, description = "Its status.", body = InstanceExecutionState),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
-pub(super) async fn execution_state(State(api): State<Api>, Id(id): Id) -> ApiResult {
+pub(super) async fn execution_state(api: Api, Id(id): Id) -> ApiResult {
     let state = api.engine.instance_execution_state(&InstanceId::new(id)).await?;
     Ok(Json(state).into_response())
 }
@@ -51,7 +50,7 @@ pub(super) async fn execution_state(State(api): State<Api>, Id(id): Id) -> ApiRe
         (status = 200, description = "The variables with their values.", body = Counted<InstanceVariable>),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
-pub(super) async fn list(State(api): State<Api>, Id(id): Id) -> ApiResult {
+pub(super) async fn list(api: Api, Id(id): Id) -> ApiResult {
     Ok(counted(&api.engine.instance_variables(&InstanceId::new(id)).await?))
 }
 
@@ -65,7 +64,7 @@ pub(super) async fn list(State(api): State<Api>, Id(id): Id) -> ApiResult {
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
         (status = 409, description = "`instance-busy`, `instance-finished`: nothing is set."),
     ))]
-pub(super) async fn set(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+pub(super) async fn set(api: Api, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let values = match fields.any("variables") {
         Some(Value::Array(items)) => items.into_iter().map(value).collect::<Result<_, _>>()?,

@@ -1,5 +1,6 @@
 //! Following a resume link: GET and HEAD show its page, POST uses it. The link authenticates the request, which needs no key.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -14,12 +15,14 @@ use utoipa::{IntoParams, ToSchema};
 use super::page::{self, FormFields};
 use crate::activity::http::decode_pairs;
 use crate::api::Api;
-use crate::api::admission::{RequestPlace, ShowsKey};
+use crate::api::admission::RequestPlace;
 use crate::api::execute::{Execution, execution_response, status_of};
 use crate::api::fields::Fields;
 use crate::api::openapi::{IdempotencyKey, Started};
 use crate::api::path::{RESUME_BY_PATH, RESUME_BY_QUERY, TRIGGER_BY_QUERY};
+use crate::auth::{Caller, Permission};
 use crate::http::{ApiError, ApiResult, ErrorBody, FormBody, Peer, RequestBody, ReservedMemory, is_form};
+use crate::id::TenantId;
 use crate::runtime::{Idempotency, LinkUseRequest, LinkUsed};
 
 /// The body limit of a request with a link and no key, in bytes.
@@ -257,12 +260,22 @@ fn may_repeat(request: &Request) -> bool {
         || request.uri().query().is_some_and(|query| query.split('&').any(is_once))
 }
 
+/// The tenant whose instances the caller may read: it learns more of one of them than the holder of its link.
+fn reads_in(request: &Request) -> Option<TenantId> {
+    let caller = request.extensions().get::<Arc<Caller>>()?;
+    let may_read = !caller.is_anonymous() && caller.may(&[Permission::ReadWorkflowInstances]);
+    may_read.then(|| caller.tenant.clone())
+}
+
 async fn used(api: &Api, request: Request) -> ApiResult {
-    let shows_key = request.extensions().get::<ShowsKey>().is_some();
     let client = request.extensions().get::<Peer>().map(|Peer(address)| address.ip());
     let place = request.extensions().get::<RequestPlace>().cloned();
     let (text, _) = text_of(request.uri());
     let link = api.engine.verify_link(text).await?;
+    let shows_key = match reads_in(&request) {
+        Some(tenant) => api.engine.is_link_of(link, &tenant).await?,
+        None => false,
+    };
     if !may_repeat(&request) {
         api.engine.check_link(link, client).await?;
     }

@@ -1,12 +1,8 @@
 //! Making, listing and revoking the resume links of an instance, and the keys that sign them.
 
-use std::time::Duration;
-
 use axum::Json;
-use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
-use mainspring_language::TimeSpan;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -48,35 +44,15 @@ struct LinkFields {
         (status = 409, description = "`already-resumed`: the instance does not wait at this bookmark. `several-bookmarks`, \
             `instance-faulted`, or `too-many-links`: the instance has 10,000."),
     ))]
-pub(super) async fn create(State(api): State<Api>, Id(id): Id, body: RequestBody) -> ApiResult {
+pub(super) async fn create(api: Api, Id(id): Id, body: RequestBody) -> ApiResult {
     let mut fields = Fields::from_body(body.value)?;
     let request = ResumeLinkRequest {
         bookmark_id: fields.id("bookmarkId")?.map(BookmarkId::new),
-        expires_in: lifetime(&mut fields)?,
+        expires_in: fields.lifetime("expiresIn", "7.00:00:00")?,
         uses: fields.number("uses", 1)?,
     };
     let link = api.engine.create_resume_link(&InstanceId::new(id), request).await?;
     Ok(Json(link).into_response())
-}
-
-fn lifetime(fields: &mut Fields) -> Result<Option<Duration>, ApiError> {
-    let given = match fields.any("expiresIn") {
-        None => return Ok(None),
-        Some(given) => given,
-    };
-    let lifetime = match &given {
-        Value::String(text) => TimeSpan::parse(text).and_then(TimeSpan::to_duration),
-        Value::Number(seconds) => seconds
-            .as_f64()
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
-        _ => None,
-    };
-    let lifetime = lifetime.filter(|lifetime| !lifetime.is_zero());
-    let wrong = || {
-        let message = "expiresIn must be a time span above zero, such as \"7.00:00:00\", or a number of seconds.";
-        ApiError::invalid_field("expiresIn", message)
-    };
-    lifetime.map(Some).ok_or_else(wrong)
 }
 
 /// Which links of an instance.
@@ -108,7 +84,7 @@ struct LinkPage {
         (status = 200, description = "A page of the links.", body = LinkPage),
         (status = 404, description = "`instance-not-found`: the instance does not exist."),
     ))]
-pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
+pub(super) async fn list(api: Api, Id(id): Id, uri: Uri) -> ApiResult {
     let mut fields = Fields::from_query(&uri)?;
     let size = paging::size(&mut fields, "pageSize")?.unwrap_or(Page::default().page_size);
     let before = fields.text("before")?.map(|text| {
@@ -132,7 +108,7 @@ pub(super) async fn list(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiRes
         (status = 204, description = "The link cannot be used any more."),
         (status = 404, description = "`link-not-found`: the instance has no such link."),
     ))]
-pub(super) async fn revoke(State(api): State<Api>, IdPair(id, link): IdPair) -> ApiResult {
+pub(super) async fn revoke(api: Api, IdPair(id, link): IdPair) -> ApiResult {
     let not_found = || ApiError::new(StatusCode::NOT_FOUND, "link-not-found", "No resume link has this id.");
     let link = LinkId::parse(&link).ok_or_else(not_found)?;
     api.engine.revoke_resume_link(&InstanceId::new(id), link).await?;
@@ -142,7 +118,7 @@ pub(super) async fn revoke(State(api): State<Api>, IdPair(id, link): IdPair) -> 
 /// Lists the keys that sign resume links, the newest first, without the keys themselves
 #[utoipa::path(get, path = "/cluster/link-keys", tag = "Resume links",
     responses((status = 200, description = "The keys.", body = Counted<LinkKey>)))]
-pub(super) async fn keys(State(api): State<Api>) -> ApiResult {
+pub(super) async fn keys(api: Api) -> ApiResult {
     let items = api.engine.link_keys().await?;
     Ok(Json(json!({"items": items, "count": items.len()})).into_response())
 }
@@ -156,7 +132,7 @@ pub(super) async fn keys(State(api): State<Api>) -> ApiResult {
         (status = 200, description = "The key.", body = LinkKey),
         (status = 409, description = "`too-many-keys`: there are 16. `duplicate`: another one was added at the same time."),
     ))]
-pub(super) async fn rotate(State(api): State<Api>, _body: RequestBody) -> ApiResult {
+pub(super) async fn rotate(api: Api, _body: RequestBody) -> ApiResult {
     Ok(Json(api.engine.rotate_link_key().await?).into_response())
 }
 
@@ -170,7 +146,7 @@ pub(super) async fn rotate(State(api): State<Api>, _body: RequestBody) -> ApiRes
         (status = 409, description = "`key-signs`: it may still sign links; rotate, and delete it two minutes later. \
             `key-in-use`: links that it has signed can be used, and `force` is not true."),
     ))]
-pub(super) async fn retire(State(api): State<Api>, Id(id): Id, uri: Uri) -> ApiResult {
+pub(super) async fn retire(api: Api, Id(id): Id, uri: Uri) -> ApiResult {
     let not_found = || {
         ApiError::new(
             StatusCode::NOT_FOUND,

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use axum::http::Method;
 use serde_json::{Map, Value, json};
 use utoipa::PartialSchema;
 use utoipa::openapi::OpenApi;
 
+use crate::api::access::{self, Access, Found};
 use crate::api::path;
 use crate::http::{ErrorBody, PROBLEM_JSON};
 
@@ -37,13 +39,13 @@ const SHARED: [Shared; 11] = [
     shared(
         "401",
         "Unauthorized",
-        "`unauthorized`: the API key is missing or wrong.",
+        "`unauthorized`: the credential is missing, wrong, expired, revoked, or for another use.",
     ),
     shared(
         "403",
         "Forbidden",
         "`host-not-allowed`: the name in `Host` is not admitted. `cross-site-request`: a web page of \
-        another origin may not call this server. `header-required`: a GET with side effects or a form with files needs `X-Requested-With`. \
+        another origin may not call this server. `permission-required`: the caller lacks the permission of the route. `header-required`: a GET with side effects or a form with files needs `X-Requested-With`. \
         `definition-readonly`: the definition is read-only, or belongs to the system.",
     ),
     shared("404", "NotFound", "No object has this id."),
@@ -122,18 +124,27 @@ pub(super) fn of(collected: OpenApi) -> Value {
         },
         // Relative to the document, so that it holds below any path of a proxy.
         "servers": [{"url": "."}],
-        "security": [{"apiKey": []}],
+        "security": [{"bearer": []}, {"apiKey": []}],
         "tags": tags(&paths),
         "paths": paths,
         "components": {
             "schemas": schemas,
             "responses": SHARED.iter().map(component).collect::<Map<_, _>>(),
-            "securitySchemes": {"apiKey": {
-                "type": "apiKey",
-                "in": "header",
-                "name": "Authorization",
-                "description": "`ApiKey KEY`, if the server has an API key (`--api-key`); no key is needed if it has none.",
-            }},
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "bearerFormat": "JWT",
+                    "description": "The `accessToken` of a login, or a token of an OpenID provider that the server trusts.",
+                },
+                "apiKey": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "Authorization",
+                    "description": "`ApiKey KEY`: the key of an application, or that of the server (`--api-key`). No credential is \
+                        needed while there is no key, no user, no application and no provider.",
+                },
+            },
         },
     })
 }
@@ -167,6 +178,37 @@ fn tags(paths: &Map<String, Value>) -> Value {
     tags.into_iter().map(|name| json!({"name": name})).collect()
 }
 
+/// Who may call an operation; no caller, where the table lacks it.
+fn access_of(path: &str, method: &str) -> Access {
+    let method = method.to_ascii_uppercase();
+    match Method::from_bytes(method.as_bytes()).map(|method| access::find(&method, path)) {
+        Ok(Found::Route(route)) => route.access,
+        _ => Access::Root(&[]),
+    }
+}
+
+/// Adds the permissions of which a caller needs one, for programs as `x-permission` and for readers to the description.
+fn name_permissions(access: Access, operation: &mut Map<String, Value>) {
+    let names: Vec<&str> = access.permissions().iter().map(|one| one.name()).collect();
+    if names.is_empty() {
+        return;
+    }
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let mut sentence = format!("Permission: {}", quoted.join(" or "));
+    if matches!(access, Access::Root(_)) {
+        sentence.push_str(", of a caller who has every other one, too");
+        operation.insert("x-security-root".to_owned(), true.into());
+    }
+    sentence.push('.');
+    let before = operation.get("description").and_then(Value::as_str).unwrap_or_default();
+    let description = match before {
+        "" => sentence,
+        before => format!("{before}\n\n{sentence}"),
+    };
+    operation.insert("description".to_owned(), description.into());
+    operation.insert("x-permission".to_owned(), names.into());
+}
+
 /// Adds what follows from the form of an operation.
 fn complete(path: &str, method: &str, operation: &mut Map<String, Value>) {
     operation.insert("operationId".to_owned(), operation_id(path, method).into());
@@ -174,10 +216,11 @@ fn complete(path: &str, method: &str, operation: &mut Map<String, Value>) {
         *summary = summary.trim_end_matches('.').to_owned();
     }
     let health = path::is_health(path);
-    let open = health || path::is_open(path);
-    if open || path::takes_token(path) {
+    let access = access_of(path, method);
+    if access.is_open() {
         operation.insert("security".to_owned(), json!([]));
     }
+    name_permissions(access, operation);
     // A handler of several methods has one description, and a GET needs no body.
     if method == "get" {
         operation.shift_remove("requestBody");
@@ -212,7 +255,7 @@ fn complete(path: &str, method: &str, operation: &mut Map<String, Value>) {
     for shared in &SHARED {
         let applies = match shared.status {
             "400" => has_input,
-            "401" => !open && !path::takes_token(path),
+            "401" => !access.is_open(),
             "404" => false,
             "408" | "413" | "415" => has_body,
             "422" => has_key,
@@ -226,7 +269,7 @@ fn complete(path: &str, method: &str, operation: &mut Map<String, Value>) {
     responses.sort_keys();
 }
 
-/// What is optional in a response is absent, never null; only a request may have both.
+/// What is optional in a response is absent, not null; only a request may have both.
 fn responses_without_null(paths: &Map<String, Value>, schemas: &mut Map<String, Value>) {
     let mut of_requests = BTreeSet::new();
     let operations = paths.values().filter_map(Value::as_object).flat_map(Map::values);
@@ -255,9 +298,18 @@ fn properties_without_null(schema: &mut Value) {
     {
         properties_without_null(part);
     }
+    // What is always there is null without a value, as the tokens of a login that fails.
+    let required = schema.get("required").cloned().unwrap_or_default();
+    let is_required = |name: &String| {
+        required
+            .as_array()
+            .is_some_and(|names| names.iter().any(|one| one == name))
+    };
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
-    for property in properties.into_iter().flat_map(Map::values_mut) {
-        without_null(Some(property));
+    for (name, property) in properties.into_iter().flatten() {
+        if !is_required(name) {
+            without_null(Some(property));
+        }
     }
 }
 

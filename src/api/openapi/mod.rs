@@ -70,5 +70,11 @@ async fn html() -> Response {
     (headers, page.html.as_str()).into_response()
 }
 
+/// The document, for the tests of what is made from the same routes.
+#[cfg(test)]
+pub(super) fn document_of_tests() -> serde_json::Value {
+    document::of(super::routes().into_openapi())
+}
+
 #[cfg(test)]
 mod tests;

@@ -187,6 +187,8 @@ fn described(value: &Value, found: &mut BTreeSet<String>) {
 fn every_field_that_is_read_is_described() {
     let (mut known, mut files) = (BTreeSet::new(), Vec::new());
     described(&document(), &mut known);
+    // Of the WebSocket, which no document describes.
+    known.insert("access_token".to_owned());
     sources(
         &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/api"),
         &mut files,
