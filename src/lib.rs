@@ -34,11 +34,11 @@
 //! (workflows behind URLs), `http`
 //! and `auth` (server and credentials below `api`), `runtime` (rooms `engine`, `worker`, `scheduler`, `context`), `cluster`
 //! (membership, check-in, take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db`
-//! (rows, SQL, connections), `outgoing` (requests to other servers), `mail` (the mail server), `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).
+//! (rows, SQL, connections), `outgoing` (requests to other servers), `openid` (tokens of OpenID Connect issuers), `mail` (the mail server), `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).
 //! Below them `compute` (long computations), `watchdog` (hung nodes), `weight` (bytes of JSON), `shortened` (texts in
-//! messages), `elsa_json` (times and absent
+//! messages), `identity` (callers and permissions), `elsa_json` (times and absent
 //! values in JSON), `refusals` (repeated refusals), `spool` (large files),
-//! `open_files` (their limit), `private_file`, `failpoint`, and `internals` for
+//! `open_files` (their limit), `network` (of addresses), `private_file`, `failpoint`, and `internals` for
 //! benches.
 //!
 //! `docs/architecture.md` describes how it works and what it promises, `docs/glossary.md` defines the words,
@@ -80,13 +80,19 @@ mod harness;
 #[cfg(feature = "http")]
 mod http;
 pub mod id;
+#[cfg_attr(not(feature = "http"), allow(dead_code, unused_imports))]
+mod identity;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod internals;
 pub mod lock;
 #[cfg(feature = "http")]
 mod mail;
+#[cfg(feature = "http")]
+mod network;
 mod open_files;
+#[cfg(feature = "http")]
+mod openid;
 #[cfg(feature = "http")]
 mod outgoing;
 mod private_file;

@@ -1,5 +1,5 @@
 //! The program:
-//! `mainspring demo | dev | serve | settings | studio | migrate | pause | resume | status | link-keys | check | cron | eval | elsa | bench`,
+//! `mainspring demo | dev | serve | settings | studio | migrate | pause | resume | status | link-keys | user | key | check | cron | eval | elsa | bench`,
 //! one file per command.
 //!
 //! Guarantees for scripts, for all commands:
@@ -9,7 +9,7 @@
 //! - standard output contains results only: lines of workflows, `ready URL`, the outcome of a check. Logs and errors go to
 //!   standard error;
 //! - no output contains a password or a key, not even an error of a library (`harness::secret`); only `eval` prints what its
-//!   expression makes of a secret.
+//!   expression makes of a secret, and `user add` and `key add` print what they have made.
 
 mod check;
 mod cron;
@@ -19,6 +19,7 @@ mod elsa;
 mod elsa_report;
 mod eval;
 mod health_server;
+mod key;
 mod link_keys;
 mod migrate;
 mod pause;
@@ -28,6 +29,7 @@ mod serve;
 mod services;
 mod settings;
 mod studio;
+mod user;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -84,6 +86,8 @@ fn run(program: ProgramArguments) -> Result<(), Failure> {
             Command::Resume => pause::resume(&common).await,
             Command::Status(settings) => pause::status(&common, &settings).await,
             Command::LinkKeys(command) => link_keys::run(&common, &command).await,
+            Command::User { of, command } => user::run(&common, &of, &command).await,
+            Command::Key { of, command } => key::run(&common, &of, &command).await,
             Command::Check(settings) => check::run(&common, &settings).await,
             Command::Cron(settings) => cron::run(&settings),
             Command::Eval(settings) => eval::run(&settings).await,

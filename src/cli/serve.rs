@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use super::health_server::{self, HealthServer};
 use super::services::OpenedServices;
 use super::settings::{Common, RoleName, Serve, WebhooksOfFile};
-use crate::api::{self, ApiKey, ApiOptions, ConnectionLimits};
+use crate::api::{self, ApiKey, ApiOptions, ConnectionLimits, ServerOptions};
 use crate::harness::failure::{Failure, HUNG};
 use crate::harness::print_line;
 use crate::harness::stop::{self, Shutdown};
@@ -34,13 +34,10 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
     let services = &settings.services;
     common.elsa.report(services.uses_redis(), services.uses_rabbitmq())?;
     settings.check()?;
-    if settings.is_open() {
-        tracing::warn!(
-            "{} accepts all requests without a key (--allow-anonymous); give an --api-key to restrict it",
-            settings.listen
-        );
-    }
     let webhooks = settings.webhooks.read()?;
+    let issuers = settings.openid.read()?;
+    settings.listener.warn();
+    let mut server = settings.listener.options()?;
     let url = common.database_url()?;
     let stop = stop::on_signals()?;
     stop.limit(settings.drain_timeout.max(RELEASE_TIME));
@@ -58,6 +55,10 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
         engine = start(&url, common, settings, &services, &webhooks) => engine?,
         () = stop.requested() => return Ok(()),
     };
+    if let Err(failure) = check_callers(&engine, settings).await {
+        engine.shutdown().await;
+        return Err(failure);
+    }
     if let Some(health) = &health {
         health.watch(&engine);
     }
@@ -68,12 +69,18 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
         studio: settings.studio.studio(),
         studio_polls: settings.studio.polls(),
         api_key: settings.api_key().map(ApiKey::new),
+        issuers,
         max_requests: settings.max_requests,
         body_timeout: settings.body_timeout,
         body_memory_mib: settings.body_memory,
         http_body_mib: settings.http.http_body_mib,
     };
-    print_line(&format!("ready {}", url_of(options.listen)));
+    let scheme = if settings.listener.is_encrypted() {
+        "https"
+    } else {
+        "http"
+    };
+    print_line(&format!("ready {}", url_of(scheme, options.listen)));
     let drain = Drain {
         notice: settings.drain_notice,
         timeout: settings.drain_timeout,
@@ -84,12 +91,32 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
         api::health_router(engine.clone(), options)
     };
     let reserved = settings.pool_size + settings.read_pool_size + OTHER_FILES + services.files();
-    let limits = ConnectionLimits::with_reserved_files(reserved);
+    server.limits = ConnectionLimits::with_reserved_files(reserved);
     tracing::info!(
-        connections = limits.max_connections,
+        connections = server.limits.max_connections,
         "connection limit, derived from the limit of open files"
     );
-    serve_until_stopped(engine, listener, limits, router, &stop, drain).await
+    serve_until_stopped(engine, listener, server, router, &stop, drain).await
+}
+
+/// Refuses to serve others without a credential, and warns of what permits more than it should.
+async fn check_callers(engine: &Engine, settings: &Serve) -> Result<(), Failure> {
+    let has_callers = engine.has_callers().await?;
+    let has_credentials = has_callers || settings.openid.is_given();
+    settings.check_open(has_credentials)?;
+    if settings.is_open(has_credentials) {
+        tracing::warn!(
+            "{} accepts all requests without a key (--allow-anonymous); add a user or give an --api-key to restrict it",
+            settings.listen
+        );
+    }
+    if has_callers && settings.api_key().is_some() {
+        tracing::warn!(
+            "the --api-key permits everything, and the audit does not tell who uses it; give each program a key of its own \
+             (`mainspring key add`), and start without it"
+        );
+    }
+    Ok(())
 }
 
 /// Starts the engine. Retries for `--database-wait` while the database is unavailable, as when both start together.
@@ -156,7 +183,14 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         .interpreter(settings.limits.interpreter())
         .activity_timeout(settings.activity_timeout)
         .flowchart_mode(settings.flowchart_mode.into())
-        .http(settings.http.options(settings.public_url.as_deref()));
+        .identity_settings(settings.identity_settings())
+        .http(settings.http.options(settings.public_url.as_deref()))
+        .access_token_lifetime(settings.identity.access_token_lifetime)
+        .refresh_token_lifetime(settings.identity.refresh_token_lifetime);
+    let builder = match settings.identity.admin_password() {
+        Some(password) => builder.admin_password(password),
+        None => builder,
+    };
     let builder = settings.mail.apply(&common.elsa, builder);
     let builder = match settings.token_secret() {
         Some(secret) => builder.token_secret(secret),
@@ -208,7 +242,7 @@ pub(super) fn address_of(listener: &TcpListener) -> Result<SocketAddr, Failure> 
 }
 
 /// The URL at which this machine reaches the server.
-pub(super) fn url_of(mut address: SocketAddr) -> String {
+pub(super) fn url_of(scheme: &str, mut address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         address.set_ip(if address.is_ipv4() {
             Ipv4Addr::LOCALHOST.into()
@@ -216,7 +250,7 @@ pub(super) fn url_of(mut address: SocketAddr) -> String {
             Ipv6Addr::LOCALHOST.into()
         });
     }
-    format!("http://{address}")
+    format!("{scheme}://{address}")
 }
 
 /// The shutdown of a node.
@@ -234,7 +268,7 @@ pub(super) struct Drain {
 pub(super) async fn serve_until_stopped(
     engine: Engine,
     listener: TcpListener,
-    limits: ConnectionLimits,
+    server: impl Into<ServerOptions>,
     router: axum::Router,
     stop: &Shutdown,
     drain: Drain,
@@ -261,7 +295,7 @@ pub(super) async fn serve_until_stopped(
         }
     };
     let time = drain.timeout.saturating_sub(drain.notice);
-    let served = serve_until(limits, listener, router, shutdown, time).await;
+    let served = serve_until(server, listener, router, shutdown, time).await;
     let left = drain
         .timeout
         .saturating_sub(stopping.map_or(Duration::ZERO, |began| began.elapsed()))
@@ -288,7 +322,7 @@ mod tests {
 
     #[test]
     fn an_unspecified_address_becomes_a_loopback_url() {
-        let url = |address: &str| url_of(address.parse().unwrap());
+        let url = |address: &str| url_of("http", address.parse().unwrap());
         assert_eq!(url("127.0.0.1:5001"), "http://127.0.0.1:5001");
         assert_eq!(url("0.0.0.0:80"), "http://127.0.0.1:80");
         assert_eq!(url("[::]:80"), "http://[::1]:80");

@@ -103,6 +103,8 @@ async fn run(own: Incarnation, pool: &Pool, take_over: &TakeOver, job: Job, rete
         }
         Job::PurgeExpired => {
             maintenance::purge_expired(pool, retention).await?;
+            #[cfg(feature = "http")]
+            crate::store::identity::session::purge(pool).await?;
             fan_out::purge(pool).await?;
             bulk_action::purge(pool).await?;
             let lock_class = take_over.connector().schema().lock_class();

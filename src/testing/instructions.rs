@@ -26,7 +26,7 @@ const EXPECTED: [(&str, &str, f64); 6] = [
     (
         "http::tests::instructions::executed_workflow",
         "a request that executes a workflow",
-        2_256_000.0,
+        2_412_000.0,
     ),
     (
         "runtime::worker::tests::instructions::hello_world",

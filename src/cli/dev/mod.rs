@@ -86,7 +86,7 @@ async fn serve_on(
                     studio_polls: settings.studio.polls(),
                     ..ApiOptions::default()
                 };
-                let base = url_of(options.listen);
+                let base = url_of("http", options.listen);
                 print_line(&format!("ready {base}"));
                 print_line(&next_steps(&base, &ids, &folder));
                 print_line(&studio_address(&base, studio.as_ref()));

@@ -7,10 +7,13 @@ mod cron;
 mod elsa_report;
 mod eval;
 mod http;
+mod identity;
 mod link_keys;
+mod listener;
 mod listing;
 mod locks;
 mod mail;
+mod openid;
 mod outgoing;
 mod secret_file;
 mod serve;
@@ -38,10 +41,14 @@ pub(super) use cron::{CronSettings, GapRule, OverlapRule};
 pub(super) use elsa_report::{ElsaCommand, ReportSettings};
 pub(super) use eval::{EvalSettings, ExpressionSettings};
 use http::HttpSettings;
+use identity::IdentitySettings;
+pub(super) use identity::{KeyCommand, TenantOf, UserCommand};
 pub(super) use link_keys::LinkKeysCommand;
+use listener::ListenerSettings;
 pub(super) use listing::listing;
 pub(super) use locks::{LockProviderName, LockSettings};
 use mail::MailSettings;
+use openid::OpenIdSettings;
 pub(super) use serve::{RoleName, Serve};
 pub(super) use services::{ServiceSettings, SignalName, WakeName};
 use settings_file::{SettingsFile, without_reading};
@@ -65,14 +72,18 @@ More settings, for the environment or the --config file: mainspring settings";
 
 /// The flags of `serve` besides those of all commands: those that people type. Its other settings are in the file and the
 /// environment, where each new setting belongs first.
-const SERVE_FLAGS: [&str; 28] = [
+const SERVE_FLAGS: [&str; 32] = [
     "listen",
     "health-listen",
     "api-key",
     "api-key-file",
     "allow-anonymous",
+    "admin-password-file",
     "allowed-host",
     "cors-origin",
+    "trusted-proxy",
+    "tls-cert",
+    "tls-key",
     "public-url",
     "http-base-path",
     "spool-dir",
@@ -216,6 +227,24 @@ pub(super) enum Command {
     /// List, add and delete the keys that sign resume links
     #[command(subcommand)]
     LinkKeys(LinkKeysCommand),
+    /// Add, list and disable users, and set their passwords
+    User {
+        /// The tenant
+        #[command(flatten)]
+        of: TenantOf,
+        /// What to do
+        #[command(subcommand)]
+        command: UserCommand,
+    },
+    /// Make, list and revoke the API keys of programs
+    Key {
+        /// The tenant
+        #[command(flatten)]
+        of: TenantOf,
+        /// What to do
+        #[command(subcommand)]
+        command: KeyCommand,
+    },
     /// Check the invariants of the database
     Check(Check),
     /// Print when a cron expression fires, and the effect of daylight saving

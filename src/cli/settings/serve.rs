@@ -7,10 +7,12 @@ use clap::{Args, ValueEnum};
 
 use super::secret_file::secret_file;
 use super::{
-    ExpressionSettings, HttpSettings, MailSettings, ServiceSettings, StudioChoice, WebhookSettings, address, is_local,
+    ExpressionSettings, HttpSettings, IdentitySettings, ListenerSettings, MailSettings, OpenIdSettings,
+    ServiceSettings, StudioChoice, WebhookSettings, address, is_local,
 };
 use crate::activity::FlowchartMode;
 use crate::auth::cors::parse_origin;
+use crate::auth::{admits_strangers, parse_allowed_host};
 use crate::cli::public_url::public_url;
 use crate::execution::InterpreterOptions;
 use crate::expression::ScriptOptions;
@@ -25,31 +27,35 @@ const MIN_KEY: usize = 16;
 /// Settings of `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// The address to listen on; one that other machines can reach requires an --api-key. Port 0 takes any free port
+    /// The address to listen on; one that other machines can reach requires users or an --api-key. Port 0 takes any free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5001", value_parser = address)]
     pub(crate) listen: SocketAddr,
     /// A second address that serves only health, without a key. It has its own thread, so load on --listen does not affect
     /// it
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(crate) health_listen: Option<SocketAddr>,
-    /// The key that every request must show, in the header `Authorization: ApiKey KEY`; at least 16 characters. Other users
-    /// of this machine can read command lines, so give the key in the environment or as --api-key-file
+    /// A key that permits everything, in the header `Authorization: ApiKey KEY`; at least 16 characters. Other users of
+    /// this machine can read command lines, so give the key in the environment or as --api-key-file
     #[arg(long, value_name = "KEY")]
     api_key: Option<Secret>,
     /// A file with the --api-key
     #[arg(long, value_name = "FILE", value_parser = secret_file, conflicts_with = "api_key")]
     api_key_file: Option<Secret>,
-    /// Accept all requests without an --api-key, for use in a closed network
+    /// Accept all requests while there are neither users nor keys, for use in a closed network
     #[arg(long)]
     pub(crate) allow_anonymous: bool,
-    /// An additional host name to accept in requests; can be repeated, or contain several separated by commas. `*` accepts
-    /// any name
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    /// An additional host name to accept in requests; can be repeated, or contain several separated by commas. `*.name` accepts
+    /// all names below one, and `*` any name
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = parse_allowed_host)]
     pub(crate) allowed_host: Vec<String>,
     /// The origin of other web pages that may call this node with its key, such as `https://studio.example`; can be
     /// repeated, or contain several separated by commas
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',', value_parser = parse_origin)]
     pub(crate) cors_origin: Vec<String>,
+    #[command(flatten)]
+    pub(crate) listener: ListenerSettings,
+    #[command(flatten)]
+    pub(crate) identity: IdentitySettings,
     #[command(flatten)]
     pub(crate) studio: StudioChoice,
     /// The name of this node, unique in the cluster; random by default. A node that restarts under its name continues its
@@ -153,6 +159,8 @@ pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) mail: MailSettings,
     #[command(flatten)]
+    pub(crate) openid: OpenIdSettings,
+    #[command(flatten)]
     pub(crate) webhooks: WebhookSettings,
     #[command(flatten)]
     pub(crate) services: ServiceSettings,
@@ -179,9 +187,10 @@ impl Serve {
         given.map(Secret::reveal)
     }
 
-    /// Whether other machines can use this node without a key.
-    pub(crate) fn is_open(&self) -> bool {
-        self.api_key().is_none() && !is_local(self.listen)
+    /// Whether other machines can use this node without a key. `has_callers`: there are users or keys in the
+    /// database, or OpenID issuers.
+    pub(crate) fn is_open(&self, has_callers: bool) -> bool {
+        self.api_key().is_none() && !has_callers && !is_local(self.listen)
     }
 
     /// Checks the settings that depend on each other.
@@ -199,19 +208,53 @@ impl Serve {
                 "a token-secret needs at least 16 bytes, preferably random",
             ));
         }
-        if key.is_none() && !is_local(self.listen) && !self.allow_anonymous {
+        self.listener.check()
+    }
+
+    /// Checks who can use this node, once it is known whether there are users or keys in the database, or OpenID issuers.
+    pub(crate) fn check_open(&self, has_callers: bool) -> Result<(), Failure> {
+        if self.is_open(has_callers) && !self.allow_anonymous {
             return Err(Failure::usage(format!(
-                "other machines can reach {}: give an --api-key (MAINSPRING_API_KEY), listen on 127.0.0.1, or allow requests \
-                 without a key with --allow-anonymous",
+                "other machines can reach {}: add a user (`mainspring user add`, --admin-password-file), give an --api-key \
+                 (MAINSPRING_API_KEY), listen on 127.0.0.1, or allow requests without a key with --allow-anonymous",
                 self.listen
             )));
         }
-        if key.is_none() && self.allowed_host.iter().any(|host| host == "*") {
-            return Err(Failure::usage(
-                "--allowed-host '*' lets any web page use this engine: give an --api-key, or the host names to accept",
-            ));
+        let is_anonymous = self.api_key().is_none() && !has_callers;
+        if let Some(host) = self
+            .allowed_host
+            .iter()
+            .find(|host| is_anonymous && admits_strangers(host))
+        {
+            return Err(Failure::usage(format!(
+                "--allowed-host '{host}' lets any web page use this engine: add a user, give an --api-key, or the host names to \
+                 accept",
+            )));
         }
         Ok(())
+    }
+
+    /// What decides who may do what at this node, by the names of the settings: the nodes of a cluster compare it. Only digests
+    /// leave the process.
+    pub(crate) fn identity_settings(&self) -> Vec<(&'static str, String)> {
+        // A node without the role serves no request that these settings decide.
+        if !self.roles.contains(&RoleName::Api) {
+            return Vec::new();
+        }
+        let list = |items: &[String]| {
+            let mut items: Vec<String> = items.iter().map(|item| item.to_ascii_lowercase()).collect();
+            items.sort();
+            items.join(",")
+        };
+        let secret = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        let own = [
+            ("api-key", secret(self.api_key())),
+            ("token-secret", secret(self.token_secret())),
+            ("allowed-host", list(&self.allowed_host)),
+            ("cors-origin", list(&self.cors_origin)),
+            self.openid.compared(),
+        ];
+        own.into_iter().chain(self.listener.compared()).collect()
     }
 }
 

@@ -46,13 +46,13 @@ fn every_setting_has_its_name_in_the_environment() {
 }
 
 #[test]
-fn serve_has_at_most_thirty_five_flags_and_refuses_the_others() {
+fn serve_has_at_most_forty_flags_and_refuses_the_others() {
     let mut program = command_line();
     program.build();
     let serve = program.find_subcommand("serve").unwrap();
     let flags = serve.get_arguments().filter(|argument| !argument.is_hide_set());
     let flags: Vec<&str> = flags.filter_map(clap::Arg::get_long).collect();
-    assert!(flags.len() <= 35, "{} flags: {flags:?}", flags.len());
+    assert!(flags.len() <= 40, "{} flags: {flags:?}", flags.len());
     for flag in SERVE_FLAGS {
         assert!(flags.contains(&flag), "--{flag} is not a setting of serve");
     }
@@ -188,13 +188,15 @@ fn serve(arguments: &[&str]) -> Serve {
 
 #[test]
 fn a_public_address_needs_a_key() {
-    assert!(serve(&[]).check().is_ok());
-    assert!(serve(&["--listen", "[::1]:0"]).check().is_ok());
-    assert!(serve(&["--listen", "localhost:80"]).check().is_ok());
+    let check = |arguments: &[&str]| serve(arguments).check_open(false);
+    assert!(check(&[]).is_ok());
+    assert!(check(&["--listen", "[::1]:0"]).is_ok());
+    assert!(check(&["--listen", "localhost:80"]).is_ok());
     for open in ["0.0.0.0:5001", "[::]:5001", "10.0.0.7:80"] {
-        assert!(serve(&["--listen", open]).check().is_err(), "{open}");
+        assert!(check(&["--listen", open]).is_err(), "{open}");
+        assert!(serve(&["--listen", open]).check_open(true).is_ok(), "{open}");
         assert!(serve(&["--listen", open, "--api-key", ""]).check().is_err(), "{open}");
-        assert!(serve(&["--listen", open, "--api-key", KEY]).check().is_ok(), "{open}");
+        assert!(check(&["--listen", open, "--api-key", KEY]).is_ok(), "{open}");
         // A short one can be guessed.
         assert!(
             serve(&["--listen", open, "--api-key", &KEY[1..]]).check().is_err(),
@@ -202,13 +204,34 @@ fn a_public_address_needs_a_key() {
         );
     }
     // Anonymous access needs a flag, and requests of web pages are refused even then.
-    assert!(serve(&["--listen", "0.0.0.0:80", "--allow-anonymous"]).check().is_ok());
-    assert!(serve(&["--listen", "0.0.0.0:80", "--allow-anonymous"]).is_open());
-    assert!(!serve(&["--listen", "0.0.0.0:80", "--allow-anonymous", "--api-key", KEY]).is_open());
-    assert!(serve(&["--allow-anonymous", "--allowed-host", "*"]).check().is_err());
-    assert!(serve(&["--allowed-host", "*"]).check().is_err());
+    assert!(check(&["--listen", "0.0.0.0:80", "--allow-anonymous"]).is_ok());
+    assert!(serve(&["--listen", "0.0.0.0:80", "--allow-anonymous"]).is_open(false));
+    assert!(!serve(&["--listen", "0.0.0.0:80", "--allow-anonymous"]).is_open(true));
+    assert!(!serve(&["--listen", "0.0.0.0:80", "--allow-anonymous", "--api-key", KEY]).is_open(false));
+    assert!(check(&["--allow-anonymous", "--allowed-host", "*"]).is_err());
+    assert!(check(&["--allowed-host", "*"]).is_err());
+    assert!(serve(&["--allowed-host", "*"]).check_open(true).is_ok());
+    assert!(check(&["--allowed-host", "*.com"]).is_err());
+    assert!(check(&["--allowed-host", "*.example.org,a"]).is_ok());
+    assert!(check(&["--allowed-host", "*.com", "--api-key", KEY]).is_ok());
+    assert!(of(&["serve", "--allowed-host", "https://a.example"]).is_err());
     assert!(serve(&["--allowed-host", "a,b", "--allowed-host", "c"]).allowed_host == ["a", "b", "c"]);
     assert!(serve(&["--api-key", "sixteen and space"]).check().is_err());
+}
+
+#[test]
+fn nodes_compare_what_they_admit_whatever_its_order_is() {
+    let compared = |arguments: &[&str]| serve(arguments).identity_settings();
+    let lists = ["--allowed-host", "A.example,b", "--cors-origin", "https://b,https://a"];
+    let others = ["--allowed-host", "b,a.example", "--cors-origin", "https://a,https://b"];
+    assert_eq!(compared(&lists), compared(&others));
+    assert_ne!(compared(&lists), compared(&["--allowed-host", "b"]));
+    assert_ne!(compared(&["--api-key", KEY]), compared(&[]));
+    assert_ne!(
+        compared(&["--trusted-proxy", "10.0.0.0/8"]),
+        compared(&["--trusted-proxy", "10.0.0.0/9"])
+    );
+    assert!(compared(&["--roles", "worker", "--api-key", KEY]).is_empty());
 }
 
 #[test]
