@@ -212,13 +212,22 @@ async fn what_is_no_token_or_no_record_ends_a_connection_and_nothing_else() {
         .assert_refused(400, "websocket-required");
     drop(connect(&address, &token, &origin).await.unwrap());
     assert_eq!(connect(&address, &token, &origin).await.err(), Some(400), "it was used");
+    http.publish(&json!({"definitionId": "waits", "root": {"type": "Elsa.Event", "id": "a", "eventName": "a"}}))
+        .await;
+    for id in ["first", "second"] {
+        http.dispatch("waits", &json!({"instanceId": id})).await;
+        http.instance_becomes(id, "Suspended").await;
+    }
     let mut observer = greeted(&http, &address).await;
-    send(
-        &mut observer,
-        &json!({"type": 1, "target": "ObserveInstanceAsync", "arguments": ["none"]}),
-    )
-    .await;
-    changed(&mut observer, "none").await;
+    // Of an instance that does not exist here nothing is sent.
+    for id in ["none", "first"] {
+        send(
+            &mut observer,
+            &json!({"type": 1, "target": "ObserveInstanceAsync", "arguments": [id]}),
+        )
+        .await;
+    }
+    changed(&mut observer, "first").await;
     for garbage in [
         Message::text("no record"),
         Message::text("{}\u{1e}"),
@@ -242,10 +251,10 @@ async fn what_is_no_token_or_no_record_ends_a_connection_and_nothing_else() {
     send(&mut observer, &json!({"type": 6})).await;
     send(
         &mut observer,
-        &json!({"type": 1, "target": "ObserveInstanceAsync", "arguments": ["other"]}),
+        &json!({"type": 1, "target": "ObserveInstanceAsync", "arguments": ["second"]}),
     )
     .await;
-    changed(&mut observer, "other").await;
+    changed(&mut observer, "second").await;
     send(&mut observer, &json!({"type": 7})).await;
     assert_eq!(receive(&mut observer).await, [json!({"type": 7})]);
     assert_invariants(&database).await;
@@ -275,6 +284,54 @@ async fn an_access_token_in_the_query_is_no_key_and_in_no_log() {
     for text in [secret, KEY, &token] {
         assert!(!node.child.logs(text), "{text} is in the log");
     }
+}
+
+/// Studio's client negotiates with its token in a header; others connect at once, with that of a user in the query.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_connects_with_an_access_token_in_the_query() {
+    let database = TestDatabase::create().await;
+    let (node, address) = node(&database, "one", &["--api-key", KEY, "--log", "debug"]);
+    let (anonymous, http) = (node.http.clone().unwrap(), node.http.clone().unwrap().with_key(KEY));
+    http.publish(&json!({"definitionId": "waits", "root": {"type": "Elsa.Event", "id": "a", "eventName": "a"}}))
+        .await;
+    http.dispatch("waits", &json!({"instanceId": "one"})).await;
+    http.instance_becomes("one", "Suspended").await;
+    let origin = format!("http://{address}");
+    for (role, names, refused) in [
+        ("reader", json!(["read:*"]), None),
+        ("other", json!(["cancel:*"]), Some(403)),
+    ] {
+        let made = json!({"id": format!("test-{role}"), "name": role, "permissions": names});
+        http.post("identity/roles", &made).await.expect(200);
+        let user = json!({"name": role, "password": "a password of this test", "roles": [format!("test-{role}")]});
+        http.post("identity/users", &user).await.expect(200);
+        let login = json!({"username": role, "password": "a password of this test"});
+        let tokens = anonymous.post("identity/login", &login).await.expect(200);
+        let (access, refresh) = (
+            tokens["accessToken"].as_str().unwrap(),
+            tokens["refreshToken"].as_str().unwrap(),
+        );
+        assert_eq!(
+            connect(&address, &format!("&access_token={refresh}"), &origin)
+                .await
+                .err(),
+            Some(401)
+        );
+        let connected = connect(&address, &format!("&access_token={access}"), &origin).await;
+        assert_eq!(connected.as_ref().err().copied(), refused, "{role}");
+        if let Ok(mut socket) = connected {
+            send(&mut socket, &json!({"protocol": "json", "version": 1})).await;
+            assert_eq!(receive(&mut socket).await, [json!({})]);
+            let observe = json!({"type": 1, "target": "ObserveInstanceAsync", "arguments": ["one"]});
+            send(&mut socket, &observe).await;
+            changed(&mut socket, "one").await;
+        }
+        assert!(
+            !node.child.logs(access) && !node.child.logs(refresh),
+            "a token is in the log"
+        );
+    }
+    assert_invariants(&database).await;
 }
 
 /// A Studio on another origin that is listed: it negotiates after a preflight, and connects.

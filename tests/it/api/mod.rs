@@ -1,6 +1,7 @@
 //! The REST API.
 
 mod activity_test;
+mod audit;
 mod bounds;
 mod cluster;
 mod definitions;
@@ -8,6 +9,7 @@ mod descriptors;
 mod elsa_json;
 mod expressions;
 mod files;
+mod identity;
 mod instance_files;
 mod instance_list;
 mod instance_variables;
@@ -17,6 +19,8 @@ mod link_keys;
 mod links;
 mod live;
 mod openapi;
+mod openid;
+mod permissions;
 mod placeholders;
 mod readonly;
 mod refresh;
@@ -26,5 +30,6 @@ mod schedules;
 mod start_checks;
 mod start_versions;
 mod tasks;
+mod unusual_requests;
 mod viewer;
 mod workflows;

@@ -19,6 +19,22 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         test: "it::differences::api::a_body_of_a_start_starts",
     },
     Difference {
+        what: "A refresh token (`POST /identity/refresh-token`)",
+        elsa: "good again and again until it expires",
+        here: "good once: a repeat within 30 s gets the same pair, a later one ends the session (401 `token-reused`)",
+        why: "a copy of it shows itself, and ends what it was taken for",
+        other: "–",
+        test: "it::api::identity::elsas_clients_sign_in_and_go_on_at_any_node",
+    },
+    Difference {
+        what: "The hashes of passwords and keys in answers, and `POST /identity/secrets/hash`",
+        elsa: "answered to whoever may add users and applications",
+        here: "never answered; no such route",
+        why: "a hash helps only who guesses",
+        other: "`mainspring user add`, `mainspring key add`",
+        test: "it::api::identity::administrators_manage_users_roles_and_applications",
+    },
+    Difference {
         what: "Deleting a definition",
         elsa: "deletes its instances, running ones, too",
         here: "keeps them: what runs goes on, and what has ended can be read",

@@ -5,12 +5,12 @@ use super::Difference;
 pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         what: "An endpoint whose `path` is no route template, without a path or a method, with a method that HTTP does not have, with a \
-               `policy`, a size limit below zero or a time that is none; a response with a status, content type, entity tag or header \
+               size limit below zero or a time that is none; a response with a status, content type, entity tag or header \
                field that no response can have",
         elsa: "published; the route is dropped with a warning, nothing ever matches it, or each run faults",
         here: "refused, where the value is literal; else an incident that names the input",
-        why: "it can never do what it says; this server knows no policies yet",
-        other: "what the message says; `authorize` in place of a policy",
+        why: "it can never do what it says",
+        other: "what the message says",
         test: "activity::http::tests::what_an_endpoint_cannot_be_is_said_at_publish",
     },
     Difference {

@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The documents whose names are checked.
-const DOCUMENTS: [&str; 27] = [
+const DOCUMENTS: [&str; 29] = [
     "README.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "CHANGELOG.md",
     "docs/decisions.md",
     "docs/architecture.md",
@@ -30,6 +31,7 @@ const DOCUMENTS: [&str; 27] = [
     "docs/guide/retries-and-idempotency.md",
     "docs/guide/life-of-an-instance.md",
     "docs/guide/running-a-cluster.md",
+    "docs/guide/users-keys-sso.md",
     "docs/guide/when-something-is-wrong.md",
     "docs/guide/embedding.md",
 ];
@@ -151,8 +153,9 @@ fn every_name_of_code_in_the_glossary_exists() {
 }
 
 /// What stands before the name of an item, in Rust and SQL.
-const DEFINES: [&str; 13] = [
-    "struct", "enum", "trait", "type", "fn", "mod", "const", "static", "TABLE", "VIEW", "SEQUENCE", "FUNCTION", "INDEX",
+const DEFINES: [&str; 14] = [
+    "struct", "enum", "trait", "type", "fn", "mod", "const", "static", "TABLE", "TYPE", "VIEW", "SEQUENCE", "FUNCTION",
+    "INDEX",
 ];
 
 /// The names that a text defines: items, and fields, variants and columns, which begin a line.

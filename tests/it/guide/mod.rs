@@ -24,7 +24,7 @@ use crate::support::{Http, TestDatabase};
 use page::{Page, page, pages};
 
 /// The blocks that no test runs: the page, the first line of the block, and why.
-const NOT_RUN: [(&str, &str, &str); 8] = [
+const NOT_RUN: [(&str, &str, &str); 9] = [
     (
         "approval-by-mail.md",
         "export MAINSPRING_DATABASE_URL=postgres://engine:password@127.0.0.1/workflows",
@@ -60,6 +60,11 @@ const NOT_RUN: [(&str, &str, &str); 8] = [
         "running-a-cluster.md",
         "CREATE ROLE engine LOGIN PASSWORD 'password';",
         "roles belong to the whole server; `it::deployment::database_roles` makes such roles on one of its own",
+    ),
+    (
+        "users-keys-sso.md",
+        "export MAINSPRING_DATABASE_URL=postgres://engine:password@127.0.0.1/workflows",
+        "the test sets it to its own database",
     ),
 ];
 
@@ -112,6 +117,11 @@ async fn life_of_an_instance() {
 #[tokio::test]
 async fn running_a_cluster() {
     follow::follow(&page("running-a-cluster.md"), 0).await;
+}
+
+#[tokio::test]
+async fn users_keys_sso() {
+    follow::follow(&page("users-keys-sso.md"), 0).await;
 }
 
 #[tokio::test]
@@ -245,7 +255,7 @@ fn each_page_is_listed_and_short() {
         .map(|page| page.name.as_str())
         .filter(|name| *name != INDEX)
         .collect();
-    assert_eq!(names.len(), 11, "{names:?}");
+    assert_eq!(names.len(), 12, "{names:?}");
     for page in pages.iter().filter(|page| page.name != INDEX) {
         let link = format!("]({})", page.name);
         assert_eq!(

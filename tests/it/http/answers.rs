@@ -173,7 +173,7 @@ async fn an_endpoint_is_open_or_asks_for_the_key_of_the_server() {
         for wrong in ["", "ApiKey 0000000000000000", "Bearer mine"] {
             let refused = get(path, wrong).await;
             assert_eq!((refused.status, refused.text.as_str()), (401, ""), "{path} {wrong}");
-            assert_eq!(refused.header("www-authenticate"), "ApiKey");
+            assert_eq!(refused.header("www-authenticate"), "Bearer, ApiKey");
         }
         assert_eq!(get(path, &key).await.expect(200), "none");
     }

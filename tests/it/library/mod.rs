@@ -14,3 +14,4 @@ mod providers_example;
 mod requests;
 mod resume_url;
 mod services;
+mod tenants;

@@ -30,7 +30,6 @@ fn wrong_usage_is_reported_with_exit_code_2() {
         &["migrate"],
         &["check"],
         &["check", "--json"],
-        &["serve", "--database-url", NO_DATABASE, "--listen", "0.0.0.0:0"],
         &[
             "serve",
             "--database-url",
@@ -44,7 +43,6 @@ fn wrong_usage_is_reported_with_exit_code_2() {
         &["serve", "--database-url", NO_DATABASE, "--listen", "here"],
         &["serve", "--database-url", NO_DATABASE, "--check-in", "5"],
         &["serve", "--database-url", NO_DATABASE, "--workers", "-1"],
-        &["serve", "--database-url", NO_DATABASE, "--allowed-host", "*"],
         &["serve", "--database-url", NO_DATABASE, "--log", "=="],
         &["serve", NO_DATABASE],
         &["dev", "--listen", "0.0.0.0:0"],
@@ -55,11 +53,6 @@ fn wrong_usage_is_reported_with_exit_code_2() {
     }
     let (_, said) = run(&["serve"], &[]);
     assert_contains(&said, &["--database-url", "MAINSPRING_DATABASE_URL"]);
-    let (_, said) = run(
-        &["serve", "--listen", "0.0.0.0:0"],
-        &[("MAINSPRING_DATABASE_URL", NO_DATABASE)],
-    );
-    assert!(said.contains("--api-key"), "{said}");
 }
 
 #[test]

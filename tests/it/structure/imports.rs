@@ -18,6 +18,7 @@ const FLOORS: [&[&str]; 10] = [
         "store",
         "db",
         "outgoing",
+        "openid",
         "mail",
         "redis_server",
         "rabbitmq_server",
@@ -26,12 +27,14 @@ const FLOORS: [&[&str]; 10] = [
 ];
 
 /// The ground, which everybody stands on.
-const GROUND: [&str; 12] = [
+const GROUND: [&str; 14] = [
     "compute",
     "elsa_json",
     "error",
     "id",
+    "identity",
     "failpoint",
+    "network",
     "open_files",
     "spool",
     "private_file",

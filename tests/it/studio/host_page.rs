@@ -29,7 +29,7 @@ async fn the_page_works_below_a_path_and_without_a_key() {
     studio.wait_for_row("Waiting").await;
     let path = studio.page.eval("location.pathname").await;
     assert_eq!(path, json!(format!("{PREFIX}/studio/workflows/definitions")));
-    let asks = "document.getElementById('ms-sign-in').open || !document.getElementById('ms-sign-out').hidden";
+    let asks = "document.getElementById('ms-sign-in').open || !document.getElementById('ms-user').hidden";
     assert_eq!(studio.page.eval(asks).await, json!(false));
 
     // An instance is seen live, through the WebSocket below the path.

@@ -11,6 +11,7 @@ mod host_page;
 mod instances;
 mod placeholders;
 mod round_trip;
+mod sign_in;
 mod state_machine;
 mod viewer;
 mod web;
@@ -50,7 +51,7 @@ pub(crate) struct Studio {
     pub(crate) http: Http,
     base: String,
     files: PathBuf,
-    _browser: Browser,
+    browser: Browser,
 }
 
 impl Studio {
@@ -68,7 +69,7 @@ impl Studio {
             http: Http::new(base).with_key(KEY),
             base: base.trim_end_matches('/').to_owned(),
             files,
-            _browser: browser,
+            browser,
         };
         studio.page.goto(&format!("{}/{path}", studio.base)).await;
         studio
@@ -95,8 +96,18 @@ impl Studio {
         let shown = self.page.wait("document.getElementById('ms-sign-in')?.open").await;
         // It says so if no Studio is installed.
         assert_eq!(shown, json!(true));
+        // A server with users asks for their passwords first.
+        let asks = "!document.getElementById('ms-key-form').hidden";
+        if self.page.eval(asks).await == json!(false) {
+            self.page.click_until("document.getElementById('ms-other')", asks).await;
+        }
         self.page.fill("document.getElementById('ms-key')", key).await;
-        self.page.click_text("#ms-sign-in button", "Sign in").await;
+        self.page.click_text("#ms-key-form button", "Sign in").await;
+    }
+
+    /// The page at an address with this part, which this one has opened.
+    pub(crate) async fn opened(&self, part: &str) -> Page {
+        self.browser.opened(part, &self.files).await
     }
 
     /// Opens a page of Studio anew.

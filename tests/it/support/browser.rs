@@ -155,7 +155,23 @@ impl Browser {
             .shared
             .command("", "Target.createTarget", json!({"url": "about:blank"}))
             .await;
-        let attach = json!({"targetId": target["targetId"], "flatten": true});
+        self.attach(target["targetId"].as_str().unwrap(), screenshots).await
+    }
+
+    /// The page at an address with this part, which another page has opened.
+    pub(crate) async fn opened(&self, part: &str, screenshots: &Path) -> Page {
+        let target = poll_until(STEP, &format!("a page at {part}"), async || {
+            let targets = self.shared.command("", "Target.getTargets", json!({})).await;
+            let mut pages = targets["targetInfos"].as_array()?.iter();
+            let page = pages.find(|page| page["url"].as_str().is_some_and(|url| url.contains(part)))?;
+            Some(page["targetId"].as_str()?.to_owned())
+        })
+        .await;
+        self.attach(&target, screenshots).await
+    }
+
+    async fn attach(&self, target: &str, screenshots: &Path) -> Page {
+        let attach = json!({"targetId": target, "flatten": true});
         let session = self.shared.command("", "Target.attachToTarget", attach).await["sessionId"]
             .as_str()
             .unwrap()
@@ -299,7 +315,9 @@ impl Page {
     }
 
     async fn try_eval(&self, script: &str) -> Result<Value, String> {
-        let parameters = json!({"expression": script, "awaitPromise": true, "returnByValue": true});
+        let parameters = json!({"expression": script, "awaitPromise": true, "returnByValue": true,
+            // Without it no page opens a window.
+            "userGesture": true});
         let answer = self
             .shared
             .try_command(&self.session, "Runtime.evaluate", parameters)

@@ -32,7 +32,7 @@ impl HaProxy {
         // A connection that a node has closed is found out by a request only: each has a key, so that it can be sent again.
         let configuration = format!(
             "global\n  stats socket {socket} mode 600 level admin\n  maxconn 2000\n\
-             defaults\n  mode http\n  timeout connect 5s\n  timeout check 10s\n  timeout client 60s\n  timeout server 60s\n  retries 3\n  \
+             defaults\n  mode http\n  option forwardfor\n  timeout connect 5s\n  timeout check 10s\n  timeout client 60s\n  timeout server 60s\n  retries 3\n  \
              option redispatch 1\n  retry-on conn-failure empty-response\n\
              frontend clients\n  bind 127.0.0.1:{port}\n  default_backend nodes\n\
              backend nodes\n  balance roundrobin\n  option httpchk GET /health/ready\n{}",

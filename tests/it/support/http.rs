@@ -13,7 +13,7 @@ use super::wait_until;
 pub(crate) struct Http {
     client: reqwest::Client,
     base: String,
-    key: Option<String>,
+    authorization: Option<String>,
 }
 
 /// A client to be made. The library's own client brings its TLS; here the process needs one.
@@ -41,13 +41,19 @@ impl Http {
         Self {
             client: client.build().unwrap(),
             base: base.trim_end_matches('/').to_owned(),
-            key: None,
+            authorization: None,
         }
     }
 
     /// The same, with an API key.
     pub(crate) fn with_key(mut self, key: &str) -> Self {
-        self.key = Some(key.to_owned());
+        self.authorization = Some(format!("ApiKey {key}"));
+        self
+    }
+
+    /// The same, with a token of a user.
+    pub(crate) fn with_token(mut self, token: &str) -> Self {
+        self.authorization = Some(format!("Bearer {token}"));
         self
     }
 
@@ -159,8 +165,8 @@ impl Http {
             None => format!("{}/elsa/api/{path}", self.base),
         };
         let mut request = self.client.request(method, url);
-        if let Some(key) = &self.key {
-            request = request.header("authorization", format!("ApiKey {key}"));
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
         }
         for (name, value) in headers {
             request = request.header(*name, *value);

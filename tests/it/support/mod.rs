@@ -2,7 +2,6 @@
 
 pub(crate) mod browser;
 pub(crate) mod cases;
-#[cfg(feature = "redis")]
 pub(crate) mod certificates;
 mod child;
 mod clock;
@@ -16,6 +15,7 @@ pub(crate) mod haproxy;
 mod http;
 pub(crate) mod node;
 pub(crate) mod openapi;
+pub(crate) mod openid_provider;
 pub(crate) mod prefix_proxy;
 pub(crate) mod process;
 mod proxy;

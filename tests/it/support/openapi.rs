@@ -185,6 +185,12 @@ impl Operation<'_> {
         self.form.get("security").is_some()
     }
 
+    /// The permissions of which a caller needs one.
+    pub(crate) fn permissions(&self) -> Vec<&str> {
+        let names = self.form["x-permission"].as_array().into_iter().flatten();
+        names.map(|name| name.as_str().unwrap()).collect()
+    }
+
     pub(crate) fn has_body(&self) -> bool {
         self.form.get("requestBody").is_some()
     }
