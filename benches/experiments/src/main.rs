@@ -56,6 +56,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         match &arguments.experiment {
             Experiment::Churn(settings) => churn::run(target, settings).await,
             Experiment::Composed(settings) => composed::run(target, settings).await,
+            Experiment::Credentials(settings) => web::credentials(target, settings).await,
             Experiment::DeadRows(settings) => rows::dead_rows(target, settings).await,
             Experiment::DueAtOnce(settings) => rows::due_at_once(target, settings).await,
             Experiment::FanOut(settings) => events::fan_out(target, settings).await,

@@ -31,6 +31,8 @@ pub(crate) enum Experiment {
     Churn(Churn),
     /// Measure children, workflows as activities, tokens, loops with a script, and executes beside hostile scripts
     Composed(Composed),
+    /// Measure executes with the token of a user and the key of an application, against the static key
+    Credentials(Credentials),
     /// Measure poll and claim while a snapshot of another session retains dead rows
     DeadRows(DeadRows),
     /// Measure how fast instances resume that are all due at one instant, and executes meanwhile
@@ -219,6 +221,20 @@ pub(crate) struct Uploads {
     #[arg(long, value_name = "MB", default_value = "10", value_parser = count)]
     pub(crate) megabytes: usize,
     /// The measured time of each half of a pair, in seconds
+    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = count)]
+    pub(crate) seconds: usize,
+    /// Print the result as one JSON object, on the last line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Settings of `credentials`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Credentials {
+    /// The number of executes at the same time
+    #[arg(long, value_name = "COUNT", default_value = "32", value_parser = count)]
+    pub(crate) clients: usize,
+    /// The measured time with each credential of a round, in seconds
     #[arg(long, value_name = "COUNT", default_value = "3", value_parser = count)]
     pub(crate) seconds: usize,
     /// Print the result as one JSON object, on the last line

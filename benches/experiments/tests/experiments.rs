@@ -104,6 +104,10 @@ async fn requests_of_workflows_are_measured_against_plain_ones() {
             "outgoing --clients 2 --requests 3 --seconds 1",
             ["client_per_s", "workflows_per_s"],
         ),
+        (
+            "credentials --clients 2 --seconds 1",
+            ["static_key_per_s", "token_per_s"],
+        ),
         ("links --links 3 --clients 2 --seconds 1", ["p50_us", "beside_per_s"]),
         (
             "webhooks --clients 2 --deliveries 20 --seconds 1",

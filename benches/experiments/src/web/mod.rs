@@ -1,5 +1,7 @@
-//! `uploads`, `outgoing`, `links` and `webhooks`: workflows that receive and send requests, against the same work without a workflow.
+//! `uploads`, `outgoing`, `links` and `webhooks`: workflows that receive and send requests, against the same work without a workflow;
+//! `credentials`: requests with one credential against those with another.
 
+mod credentials;
 mod links;
 mod outgoing;
 mod uploads;
@@ -15,6 +17,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
+pub(crate) use credentials::run as credentials;
 pub(crate) use links::run as links;
 pub(crate) use outgoing::run as outgoing;
 pub(crate) use uploads::run as uploads;
