@@ -312,19 +312,37 @@ async fn admit_and_run(admission: &Admission, mut request: Request, next: Next) 
             Some(origin)
         }
     };
-    let to_note = origin.filter(|_| asked.changes).zip(admission.engine.clone());
+    let to_note = origin.filter(|_| asked.changes).zip(admission.engine.as_ref());
+    let unanswered = to_note.map(|(origin, engine)| Unanswered(Some(engine.for_request(&origin))));
     let served = AssertUnwindSafe(next.run(request)).catch_unwind();
     // A panic is a defect; to the client it must not look like a broken network.
     let response = served.await.unwrap_or_else(|_| {
         tracing::error!("the handler of a request panicked");
         ApiError::internal().into_response()
     });
-    if let Some((origin, engine)) = to_note {
+    if let Some(engine) = unanswered.and_then(Unanswered::answered) {
         let code = response.extensions().get::<ErrorCode>().map(|ErrorCode(code)| *code);
         let status = response.status().as_u16();
-        engine.for_request(&origin).note_own_request(status, code).await;
+        engine.note_own_request(status, code).await;
     }
     response.map(|body| Body::new(HoldingBody::new(body, place)))
+}
+
+/// A request that may change something, until it is answered. Dropped before, as its client is gone, it is noted as such.
+struct Unanswered(Option<Engine>);
+
+impl Unanswered {
+    fn answered(mut self) -> Option<Engine> {
+        self.0.take()
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if let Some(engine) = &self.0 {
+            engine.note_unanswered_request();
+        }
+    }
 }
 
 /// While the node leaves, every response closes its connection, so that no client reuses one that is about to close.

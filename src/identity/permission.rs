@@ -93,7 +93,7 @@ permissions! {
     CreateApplication = "create:application", "Create applications and their keys.";
     DeleteApplication = "delete:application", "Delete applications: their keys are good no more.";
     ReadCluster = "read:cluster", "Read nodes, work and locks of the cluster.";
-    WriteCluster = "write:cluster", "Pause, resume and drain the cluster, and remove nodes.";
+    WriteCluster = "write:cluster", "Pause, resume and drain the cluster.";
     ReadSchedules = "read:schedules", "Read schedules and timers.";
     WriteSchedules = "write:schedules", "Pause, resume and fire schedules.";
     ReadResumeLinks = "read:resume-links", "List resume links.";

@@ -41,6 +41,10 @@ impl ExternalUser {
         let tenant = match &options.tenant_claim {
             None => options.tenant.clone(),
             Some(path) => match find(claims, path) {
+                // The default tenant has what all others share: no claim leads there by being empty.
+                Some(Value::String(tenant)) if tenant.trim().is_empty() || tenant.trim() != tenant => {
+                    return Err(wrong_type(path, "empty, or has white space around it"));
+                }
                 Some(Value::String(tenant)) => plain(tenant, path)?,
                 Some(_) => return Err(wrong_type(path, "no text")),
                 None => return Err(TokenProblem::malformed(format!("the claim {} is missing", shown(path)))),

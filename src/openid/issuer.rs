@@ -44,6 +44,9 @@ impl Default for ReadTimes {
 /// How long a token with an unknown key waits for the keys to be read.
 const KEY_WAIT: Duration = Duration::from_secs(3);
 
+/// The most tokens that wait so at once; each holds the place of its request.
+const MOST_WAITING: usize = 16;
+
 /// The most requests to the issuer at once on behalf of browsers.
 const MOST_REQUESTS: usize = 16;
 
@@ -75,6 +78,8 @@ pub(crate) struct Issuer {
     state: watch::Sender<IssuerState>,
     /// A token has a key that is unknown.
     wanted: Notify,
+    /// Those that wait for it: a flood of forged tokens takes no more places of requests.
+    waiting: Semaphore,
 }
 
 impl std::fmt::Debug for Issuer {
@@ -104,6 +109,7 @@ impl Issuer {
             times,
             state: watch::Sender::default(),
             wanted: Notify::new(),
+            waiting: Semaphore::new(MOST_WAITING),
         }
     }
 
@@ -226,6 +232,9 @@ impl Issuer {
         if found.is_ok() || !may_read {
             return found;
         }
+        let Ok(_place) = self.waiting.try_acquire() else {
+            return found;
+        };
         self.wanted.notify_one();
         let read = state.wait_for(|state| state.attempts != attempts);
         match tokio::time::timeout(KEY_WAIT, read).await {

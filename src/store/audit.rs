@@ -130,6 +130,14 @@ impl AuditEntry {
         }
     }
 
+    /// The same about a user.
+    #[cfg(feature = "http")]
+    pub(crate) fn of_user(mut self, id: &str) -> Self {
+        self.origin.caller_kind = Some(CallerKind::User.word());
+        self.origin.caller_id = kept(id);
+        self
+    }
+
     /// The same about the name of the attempt, which no user may have.
     #[cfg(feature = "http")]
     pub(crate) fn naming(mut self, name: &str) -> Self {

@@ -263,7 +263,7 @@ pub(crate) async fn fire(
 ) -> Result<Vec<Fired>> {
     failpoint::hit("fire.decided").await?;
     let params: [&(dyn ToSql + Sync); 4] = [&firings, &starts, &forced, &node.as_str()];
-    let rows = pool.change(FIRE, &params, |rows| !rows.is_empty()).await?;
+    let rows = pool.change(FIRE, &params, |rows| rows.iter().any(has_started)).await?;
     let at = columns!(rows; no, asked, made)?;
     failpoint::hit("fire.fired").await?;
     Ok(rows
@@ -274,6 +274,11 @@ pub(crate) async fn fire(
             accepted: row.get(at.made),
         })
         .collect())
+}
+
+/// Whether a firing has accepted a start.
+fn has_started(row: &tokio_postgres::Row) -> bool {
+    row.try_get::<_, i64>("made").is_ok_and(|made| made > 0)
 }
 
 /// Reads one schedule, and whether it is paused.

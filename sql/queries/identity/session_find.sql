@@ -7,4 +7,4 @@ SELECT v.identity AS revision, u.id AS user_id, u.tenant_id, u.name, u.roles,
              WHERE o.tenant_id = u.tenant_id AND o.id = ANY (u.roles)) AS permissions
 FROM revision v
 LEFT JOIN (SELECT x.* FROM identity_session s JOIN identity_user x ON x.id = s.user_id AND x.disabled_at IS NULL
-           WHERE s.id = $1) u ON true
+           WHERE s.id = $1 AND s.expires_at > now()) u ON true

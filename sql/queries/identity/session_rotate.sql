@@ -1,5 +1,6 @@
 -- purpose: use a refresh token ($2) of a session: it makes another one ($3) the good one. The one before gets the same answer for
---          $6 microseconds; any other one is a copy that is used a second time
+--          $6 microseconds; any other one is a copy that is used a second time,
+--          after which no refresh token of the session is good
 -- caller:  store::identity::session
 -- index:   identity_session_pkey, identity_user_pkey, identity_role_pkey
 -- locks:   the session: of two uses at once the second one reads what the first one has left
@@ -18,6 +19,9 @@ WITH held AS MATERIALIZED (
         expires_at = clock_timestamp() + $5::bigint * interval '1 microsecond'
     WHERE s.id = $1 AND (SELECT j.verdict FROM judged j) = 'rotated'
     RETURNING s.current, s.issued_at, s.signed_by
+), ended AS (
+    UPDATE identity_session s SET expires_at = clock_timestamp()
+    WHERE s.id = $1 AND (SELECT j.verdict FROM judged j) = 'reused'
 )
 SELECT j.verdict, coalesce(r.current, j.current) AS current, coalesce(r.issued_at, j.issued_at) AS issued_at,
        coalesce(r.signed_by, j.signed_by) AS signed_by, u.id AS user_id, u.tenant_id, u.name, u.roles,

@@ -16,6 +16,9 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a client may be silent; it pings every 15 s.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// How long a connection lasts: the next one shows its credential again.
+const LIFETIME: Duration = Duration::from_secs(3600);
+
 /// How often the server pings: a client gives up after 30 s without one.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -37,7 +40,7 @@ enum End {
     Asked,
     /// For this reason of the client's doing.
     Refused(&'static str),
-    /// The node leaves: another one continues.
+    /// The node leaves, or the credential is to be checked again: another connection continues.
     Leaving,
 }
 
@@ -49,6 +52,7 @@ pub(super) async fn run(mut socket: WebSocket, engine: &Engine) {
                 socket: &mut socket,
                 engine,
                 observer: engine.observer(),
+                began: Instant::now(),
                 heard: Instant::now(),
                 pinged: Instant::now(),
             };
@@ -112,6 +116,7 @@ struct Connection<'a> {
     socket: &'a mut WebSocket,
     engine: &'a Engine,
     observer: InstanceObserver,
+    began: Instant,
     heard: Instant,
     pinged: Instant,
 }
@@ -175,7 +180,7 @@ impl Connection<'_> {
     }
 
     async fn check_silence(&mut self) -> Result<(), End> {
-        if self.engine.is_leaving() {
+        if self.engine.is_leaving() || self.began.elapsed() > LIFETIME {
             return Err(End::Leaving);
         }
         if self.heard.elapsed() > SILENCE {

@@ -198,7 +198,8 @@ fn challenged(error: ApiError) -> ApiError {
     request_body = Option<NoFields>,
     responses((status = 204, description = "The session is ended, at other nodes one check-in later.")))]
 pub(super) async fn logout(api: Api, caller: Caller, _body: RequestBody) -> ApiResult {
-    if let Some(session) = &caller.session {
+    // The session of another issuer is ended there.
+    if let Some(session) = caller.session.as_ref().filter(|_| caller.kind == CallerKind::User) {
         api.engine.sign_out(session).await?;
     }
     Ok(StatusCode::NO_CONTENT.into_response())

@@ -16,14 +16,16 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use crate::Result;
 use crate::db::Pool;
 use crate::identity::{Caller, CallerKind, Permissions};
 use crate::store::identity::application::{self, KeyHash, KnownApplication};
 use crate::store::identity::session::{self, SignedIn};
+use crate::{Error, Result};
 
 /// The least time between two reads because of a key that is unknown.
 const UNKNOWN_PAUSE: Duration = Duration::from_millis(200);
+/// How long a request waits for the read of another one.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// The most sessions that are kept.
 const MOST_SESSIONS: usize = 20_000;
 
@@ -101,7 +103,15 @@ impl KnownCallers {
         if let Some(known) = self.current() {
             return Ok(known);
         }
-        let _one = self.reading.lock().await;
+        // Where a read takes long, the others do not wait for one after another.
+        let _one = tokio::time::timeout(READ_TIMEOUT, self.reading.lock())
+            .await
+            .map_err(|_| {
+                Error::unavailable(
+                    "credential-unchecked",
+                    "the credential cannot be checked now, as the database answers slowly; try again",
+                )
+            })?;
         match self.current() {
             Some(known) => Ok(known),
             None => self.read(pool).await,

@@ -170,6 +170,11 @@ impl Engine {
         }
     }
 
+    /// Whether the next transaction is to note the request of this engine.
+    pub(super) fn is_to_note(&self) -> bool {
+        self.origin.as_ref().is_some_and(|origin| origin.is_to_note())
+    }
+
     /// The same engine for what the audit does not note.
     pub(super) fn without_origin(&self) -> Self {
         Self {
@@ -188,10 +193,34 @@ impl Engine {
 
     /// Notes the request of this engine, which has been answered, unless the transaction of its change did. `status`: of its response.
     #[cfg(feature = "http")]
-    pub(crate) async fn note_own_request(&self, status: u16, code: Option<&str>) {
+    pub(crate) async fn note_own_request(&self, status: u16, code: Option<&'static str>) {
+        // To its end, also if the client is gone meanwhile.
+        if let Some(noting) = self.noting(status, code) {
+            let _ = noting.await;
+        }
+    }
+
+    /// Notes the request of this engine whose client is gone before its answer, unless the transaction of its change did.
+    #[cfg(feature = "http")]
+    pub(crate) fn note_unanswered_request(&self) {
+        drop(self.noting(500, Some("client-gone")));
+    }
+
+    #[cfg(feature = "http")]
+    fn noting(&self, status: u16, code: Option<&'static str>) -> Option<tokio::task::JoinHandle<()>> {
+        if !self.origin.as_ref()?.is_to_note() {
+            return None;
+        }
+        let engine = self.clone();
+        let node = self.node().ok()?;
+        let noting = async move { engine.note_request(status, code).await };
+        Some(node.lifecycle.tasks.spawn(noting))
+    }
+
+    #[cfg(feature = "http")]
+    async fn note_request(&self, status: u16, code: Option<&str>) {
         let Some(origin) = &self.origin else { return };
         let outcome = match status {
-            ..400 if origin.is_noted() => return,
             ..400 => AuditOutcome::Accepted,
             400..500 => AuditOutcome::Refused,
             _ => AuditOutcome::Failed,
@@ -202,6 +231,17 @@ impl Engine {
             ..AuditEntry::from_address(AuditAction::Request, outcome, None)
         };
         self.note_alone(&entry, outcome).await;
+    }
+
+    /// Notes that a refresh token of a user was used a second time.
+    #[cfg(feature = "http")]
+    pub(super) async fn note_reuse(&self, user: &str, client: Option<&str>) {
+        let entry = AuditEntry {
+            code: Some("token-reused".to_owned()),
+            ..AuditEntry::from_address(AuditAction::Login, AuditOutcome::Refused, client.map(str::to_owned))
+                .of_user(user)
+        };
+        self.note_alone(&entry, AuditOutcome::Refused).await;
     }
 
     /// Notes a login by a name, which no user may have.

@@ -46,22 +46,30 @@ impl Engine {
             )));
         }
         let (engine, request) = (self.clone(), Arc::new(request));
-        // The request has one entry in the audit: that of its first start.
+        // The request has one entry in the audit, in the transaction of its first start that is accepted: until then they go one
+        // after another.
         let silent = self.without_origin();
         let concurrent = (CONCURRENT_BYTES / bytes.max(1)).clamp(1, CONCURRENT);
         let starting = node.lifecycle.tasks.spawn(async move {
-            let (engine, silent, request, has_failed) = (&engine, &silent, &request, &AtomicBool::new(false));
+            let (silent, request, has_failed) = (&silent, &request, &AtomicBool::new(false));
+            let (mut ids, mut first, mut next) = (Vec::new(), None, 0);
+            while next < count && first.is_none() && engine.is_to_note() {
+                match engine.dispatch(numbered(request, next)).await {
+                    Ok(id) => ids.push(id),
+                    Err(error) => first = Some(error),
+                }
+                next += 1;
+            }
+            has_failed.store(first.is_some(), Relaxed);
             let start = |number: u32| async move {
                 if has_failed.load(Relaxed) {
                     return None;
                 }
-                let engine = if number == 0 { engine } else { silent };
-                let accepted = engine.dispatch(numbered(request, number)).await;
+                let accepted = silent.dispatch(numbered(request, number)).await;
                 has_failed.fetch_or(accepted.is_err(), Relaxed);
                 Some(accepted)
             };
-            let mut starts = pin!(stream::iter(0..count).map(start).buffered(concurrent));
-            let (mut ids, mut first) = (Vec::new(), None);
+            let mut starts = pin!(stream::iter(next..count).map(start).buffered(concurrent));
             while let Some(accepted) = starts.next().await {
                 match accepted {
                     Some(Ok(id)) => ids.push(id),

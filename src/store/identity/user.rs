@@ -85,6 +85,8 @@ pub(crate) struct UserUpdate {
     pub(crate) disabled: Option<bool>,
     /// The session that another password does not end: that of who changes it.
     pub(crate) kept_session: Option<Uuid>,
+    /// The hash of the password that was verified for the change: with another one by now nothing changes.
+    pub(crate) verified_hash: Option<String>,
 }
 
 impl IdentityChange {
@@ -103,13 +105,14 @@ impl IdentityChange {
 
     /// Changes a user, and ends its sessions if it has another password or may not sign in any more; false: there is no such user.
     pub(crate) async fn update_user(&self, id: &str, update: &UserUpdate) -> Result<bool> {
-        let params: [&(dyn ToSql + Sync); 6] = [
+        let params: [&(dyn ToSql + Sync); 7] = [
             &self.tenant.as_str(),
             &id,
             &update.roles,
             &update.password_hash,
             &update.disabled,
             &update.kept_session,
+            &update.verified_hash,
         ];
         Ok(!self.query(UPDATE, &params).await?.is_empty())
     }

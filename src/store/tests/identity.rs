@@ -255,16 +255,16 @@ async fn a_refresh_token_is_good_once_and_its_reuse_is_seen() {
     assert_eq!(users.rotate(1, 11, 13).await, "rotated 13");
     // The one before the last one is a copy.
     assert_eq!(users.rotate(1, 10, 14).await, "reused Ann");
+    // No refresh token of the session is good any more, before the session is ended.
+    assert_eq!(users.rotate(1, 13, 15).await, "expired");
+    let lasts = "UPDATE identity_session SET expires_at = clock_timestamp() + interval '1 hour'";
+    users.fixture.execute(lasts).await;
     assert_eq!(users.rotate(1, 13, 15).await, "rotated 15");
     users
         .fixture
         .execute("UPDATE identity_session SET issued_at = issued_at - interval '31 seconds'")
         .await;
     assert_eq!(users.rotate(1, 13, 16).await, "reused Ann");
-    users
-        .fixture
-        .execute("UPDATE identity_session SET expires_at = clock_timestamp()")
-        .await;
     assert_eq!(users.rotate(1, 15, 17).await, "expired");
     assert_eq!(users.rotate(2, 15, 18).await, "ended");
     let change = users.begin().await;
@@ -370,7 +370,12 @@ async fn attempts_count_for_the_cluster_and_lock_out_no_one_else() {
         left > Duration::from_secs(800) && left <= Duration::from_secs(900),
         "{left:?}"
     );
-    // A flood from many clients: beyond the limit of the name nobody passes but from where she has signed in.
+    // What is refused counts no further: one client locks no name.
+    for _ in 0..2 * MOST_OF_ONE {
+        assert!(fails("Ann", "192.0.2.66").await.is_some());
+    }
+    assert!(fails("Ann", "203.0.113.8").await.is_none());
+    // A flood from many clients: beyond the limit of the name none passes but the one from where she has signed in.
     let mut refused = 0;
     for client in 0..MOST_OF_ONE {
         refused += i32::from(fails("Ann", &format!("198.51.100.{client}")).await.is_some());
@@ -384,6 +389,12 @@ async fn attempts_count_for_the_cluster_and_lock_out_no_one_else() {
         fails(&format!("user-{number}"), "192.0.2.77").await;
     }
     assert!(fails("Cid", "192.0.2.77").await.is_some());
+    // A client has all addresses of its IPv6 network.
+    for number in 0..MOST_OF_ONE {
+        fails(&format!("user-{number}"), &format!("2001:db8:0:7::{number:x}")).await;
+    }
+    assert!(fails("Dan", "2001:db8:0:7:8::1").await.is_some());
+    assert!(fails("Dan", "2001:db8:0:8::1").await.is_none());
     // Neither a name nor a client is kept.
     assert_eq!(
         users

@@ -43,7 +43,7 @@ const HOT: [(&str, &str, &str, &str); 7] = [
     (
         "identity/attempt_count",
         include_str!("../../../sql/queries/identity/attempt_count.sql"),
-        "array[sha256('7')], 1000000, sha256('8')",
+        "sha256('7'), sha256('6'), sha256('5'), 1000000, sha256('8'), 10, 100",
         "login_attempt_pkey",
     ),
     (

@@ -110,6 +110,16 @@ async fn each_request_that_changes_something_has_one_entry_and_no_other_request_
     http.delete("workflow-definitions/w").await;
     only(http, &mut seen, "/workflow-definitions/{id}").await;
 
+    // One whose instance faults has that of its start, and no other one.
+    let faults =
+        json!({"model": {"definitionId": "faults", "root": {"type": "Elsa.Fault", "id": "f"}}, "publish": true});
+    http.post("workflow-definitions", &faults).await.expect(200);
+    only(http, &mut seen, "/workflow-definitions").await;
+    let executed = http.post("workflow-definitions/faults/execute", &json!({})).await;
+    assert_eq!(executed.status, 500, "{}", executed.body);
+    let entry = only(http, &mut seen, "/workflow-definitions/{id}/execute").await;
+    assert_eq!(entry["outcome"], "Accepted");
+
     // What is refused has its entry, too, with its code.
     http.post("workflow-definitions/none/dispatch", &json!({}))
         .await
@@ -133,7 +143,7 @@ async fn an_entry_is_written_by_the_transaction_of_its_change() {
             .await
             .expect(200);
     }
-    // A draft: what is published is changed again by the seeding of its strategy.
+    // A draft: what is published is changed once more, by the seeding of its strategy.
     let draft = json!({"model": {"definitionId": "draft", "root": waits_for("A")}});
     http.post("workflow-definitions", &draft).await.expect(200);
     http.post("events/B/trigger", &json!({})).await.expect(200);
@@ -145,7 +155,10 @@ async fn an_entry_is_written_by_the_transaction_of_its_change() {
         );
         client.count(&query).await
     };
-    assert_eq!(together("definition", "/workflow-definitions").await, 1);
+    assert_eq!(
+        together("definition", "/workflow-definitions' AND t.definition_id = 'draft").await,
+        1
+    );
     assert_eq!(together("work", "/workflow-definitions/{id}/dispatch").await, 2);
     assert_eq!(together("inbox", "/events/{id}/trigger").await, 1);
 }

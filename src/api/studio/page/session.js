@@ -129,6 +129,8 @@ window.mainspringSession = (base, plainFetch) => {
         if (response.ok) {
           const answer = await response.json();
           if (!answer.isAuthenticated) return false;
+          // A sign-out in another tab stands, and so does a sign-in.
+          if (read()?.refreshToken !== refreshToken) return Boolean(tokens = read());
           keep(answer, { ...more, signOutUrl: answer.signOutUrl ?? more.signOutUrl });
           return true;
         }

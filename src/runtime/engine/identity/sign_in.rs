@@ -139,7 +139,7 @@ impl Engine {
     }
 
     /// Gives a user another password, who shows the one that is good: no permission is needed for that. `Some`: too many
-    /// attempts have failed, for so long. Errors: `wrong-password`, `invalid-identity`, `user-not-found`, `logins-busy`.
+    /// attempts have failed, for so long. Errors: `wrong-password`, `invalid-identity`, `logins-busy`.
     pub(crate) async fn change_own_password(
         &self,
         by: &Caller,
@@ -148,16 +148,20 @@ impl Engine {
     ) -> Result<Option<Duration>> {
         names::check_password(password)?;
         let node = self.accepting()?;
-        match self
+        let checked = self
             .check_password(&node, &by.name, current.trim(), Some(&by.id))
-            .await?
-        {
+            .await?;
+        let is_changed = match checked {
+            CheckedPassword::TooMany(left) => return Ok(Some(left)),
             CheckedPassword::Right(user) if user.id == by.id => {
-                self.identity()?.set_password(by, password).await?;
-                Ok(None)
+                let admin = self.identity()?;
+                admin.set_password(by, &user.password_hash, password).await?
             }
-            CheckedPassword::TooMany(left) => Ok(Some(left)),
-            _ => {
+            _ => false,
+        };
+        match is_changed {
+            true => Ok(None),
+            false => {
                 let error = Error::forbidden("wrong-password", "the current password is another one");
                 Err(error.field("currentPassword", "is another one"))
             }
@@ -206,7 +210,7 @@ impl Engine {
         token: &str,
         client: Option<&str>,
     ) -> Result<Result<TokenPair, TokenRefusal>> {
-        let refreshed = self.refresh(token).await?;
+        let refreshed = self.refresh(token, client).await?;
         if let Err(refusal) = &refreshed {
             let reason = match refusal {
                 TokenRefusal::Foreign | TokenRefusal::Wrong => "wrong",
@@ -219,7 +223,7 @@ impl Engine {
         Ok(refreshed)
     }
 
-    async fn refresh(&self, token: &str) -> Result<Result<TokenPair, TokenRefusal>> {
+    async fn refresh(&self, token: &str, client: Option<&str>) -> Result<Result<TokenPair, TokenRefusal>> {
         let claims = match self.read_user_token(token, TokenUse::Refresh).await? {
             Ok(claims) => claims,
             Err(refusal) => return Ok(Err(refusal)),
@@ -236,6 +240,7 @@ impl Engine {
             RefreshUse::Ended => Err(TokenRefusal::Wrong),
             RefreshUse::Reused { user, tenant } => {
                 tracing::warn!(user, "a refresh token was used a second time; its session is ended");
+                self.for_tenant(tenant.clone()).note_reuse(&user, client).await;
                 self.end_session_of(&tenant, claims.sid).await?;
                 Err(TokenRefusal::Reused)
             }
@@ -252,7 +257,10 @@ impl Engine {
 
     async fn end_session_of(&self, tenant: &TenantId, session: Uuid) -> Result<()> {
         let change = IdentityChange::begin(&self.changes(&*self.accepting()?), tenant).await?;
-        change.end_session(session).await?;
+        if !change.end_session(session).await? {
+            // Nothing is to be heard of at any node.
+            return change.roll_back().await;
+        }
         let revision = change.commit().await?;
         self.inner.known_callers.heard_of(revision);
         Ok(())

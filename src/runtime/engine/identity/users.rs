@@ -152,6 +152,7 @@ impl IdentityAdmin {
             password_hash: hash,
             disabled: given.is_disabled,
             kept_session: by.session.as_deref().and_then(|session| Uuid::parse_str(session).ok()),
+            ..UserUpdate::default()
         };
         let change = self.begin().await?;
         let done = update_within(&change, &by.permissions, id, &update).await;
@@ -161,18 +162,23 @@ impl IdentityAdmin {
         self.user(id).await
     }
 
-    /// Sets the password of a user whose password was verified. Errors: `user-not-found`.
-    pub(super) async fn set_password(&self, by: &Caller, password: &str) -> Result<()> {
+    /// Sets the password of a user whose password was verified; false: it is another one meanwhile, or there is no such user.
+    pub(super) async fn set_password(&self, by: &Caller, verified_hash: &str, password: &str) -> Result<bool> {
         let update = UserUpdate {
             password_hash: Some(password_hasher::hash(password).await?),
             kept_session: by.session.as_deref().and_then(|session| Uuid::parse_str(session).ok()),
+            verified_hash: Some(verified_hash.to_owned()),
             ..UserUpdate::default()
         };
         let change = self.begin().await?;
         let done = change.update_user(&by.id, &update).await;
-        let is_changed = self.end(change, done).await?;
+        if matches!(done, Ok(false)) {
+            change.roll_back().await?;
+            return Ok(false);
+        }
+        self.end(change, done).await?;
         tracing::info!(user = by.id, "a user has changed its password");
-        is_changed.then_some(()).ok_or_else(|| no_user(&by.id))
+        Ok(true)
     }
 
     /// Deletes a user. Errors: `user-not-found`, `more-than-own-permissions`, `last-administrator`.
