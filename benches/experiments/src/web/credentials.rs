@@ -25,8 +25,8 @@ pub(crate) async fn run(target: &Target, settings: &Credentials) -> Result<(), F
         post("/identity/users", user).await?;
         let tokens = post("/identity/login", json!({"username": "user", "password": PASSWORD})).await?;
         let application = post("/identity/applications", json!({"name": "program", "roles": ["admin"]})).await?;
-        let token = format!("Bearer {}", tokens["accessToken"].as_str().unwrap_or_default());
-        let application = format!("ApiKey {}", application["apiKey"].as_str().unwrap_or_default());
+        let token = format!("Bearer {}", text_at(&tokens, "accessToken"));
+        let application = format!("ApiKey {}", text_at(&application, "apiKey"));
 
         let (mut rates, mut ratios) = ([vec![], vec![], vec![]], [vec![], vec![]]);
         for round in 1..=PAIRS {
@@ -37,8 +37,10 @@ pub(crate) async fn run(target: &Target, settings: &Credentials) -> Result<(), F
                 of_round.push(rate);
             }
             eprintln!("round {round}: {of_round:.0?}/s with the static key, a token, the key of an application");
-            for (ratios, rate) in ratios.iter_mut().zip(&of_round[1..]) {
-                ratios.push(rate / of_round[0].max(1e-9));
+            if let [by_key, others @ ..] = of_round.as_slice() {
+                for (ratios, rate) in ratios.iter_mut().zip(others) {
+                    ratios.push(rate / by_key.max(1e-9));
+                }
             }
         }
         node.stop().await;
@@ -46,10 +48,10 @@ pub(crate) async fn run(target: &Target, settings: &Credentials) -> Result<(), F
             .each_ref()
             .map(|ratios| to_three_digits(nearest_rank(ratios, 50)));
         let [by_key, by_token, by_application] = rates.map(|rates| nearest_rank(&rates, 50).round());
+        let [of_token, of_application] = &ratios;
         print_line(&format!(
-            "executes: {by_key}/s with the static key, {by_token}/s with a token, {ratio} times (of {:.2?}), {by_application}/s with \
-             the key of an application, {key_ratio} times (of {:.2?})",
-            ratios[0], ratios[1]
+            "executes: {by_key}/s with the static key, {by_token}/s with a token, {ratio} times (of {of_token:.2?}), {by_application}/s \
+             with the key of an application, {key_ratio} times (of {of_application:.2?})"
         ));
         if settings.json {
             let report = json!({
@@ -62,6 +64,10 @@ pub(crate) async fn run(target: &Target, settings: &Credentials) -> Result<(), F
         Ok(())
     })
     .await
+}
+
+fn text_at<'v>(value: &'v Value, name: &str) -> &'v str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 async fn post(url: &str, credential: &str, body: &Value) -> Result<Value, Failure> {
