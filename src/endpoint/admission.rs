@@ -86,21 +86,34 @@ impl EndpointAdmission {
         self.held_permits.take(who)
     }
 
-    /// Who sends the request. What this server does not know may be for the workflow.
-    pub(super) async fn sender(&self, headers: &HeaderMap) -> Requester {
-        match Credential::of(headers) {
-            Ok(None) => Requester::None,
-            Err(_) => Requester::Foreign(Refusal::Unknown.word()),
-            Ok(Some(credential)) => match self.authenticator.authenticate(credential).await {
-                Ok(Some(caller)) => Requester::Known(Arc::new(caller)),
-                Ok(None) => Requester::Foreign(Refusal::Unknown.word()),
-                Err(Refusal::Unavailable(error)) => {
-                    tracing::warn!(%error, "the credential of a request to a workflow cannot be checked");
-                    Requester::Unchecked
-                }
-                Err(refusal) => Requester::Foreign(refusal.word()),
-            },
+    /// Who sends the request. What this server does not know may be for the workflow. A credential of this server that is not good
+    /// now is refused at any endpoint: which tenant it is of is not known, and no workflow sees it.
+    pub(super) async fn sender(&self, parts: &Parts) -> Result<Requester, Box<Response>> {
+        let unknown = Requester::Foreign(Refusal::Unknown.word());
+        let Ok(credential) = Credential::of(&parts.headers) else {
+            return Ok(unknown);
+        };
+        let Some(credential) = credential else {
+            return Ok(Requester::None);
+        };
+        match self.authenticator.authenticate(credential).await {
+            Ok(Some(caller)) => Ok(Requester::Known(Arc::new(caller))),
+            Ok(None) | Err(Refusal::Unknown) => Ok(unknown),
+            Err(Refusal::Unavailable(error)) => {
+                tracing::warn!(%error, "the credential of a request to a workflow cannot be checked");
+                let message = "The credential cannot be checked now; try again.";
+                Err(boxed(ApiError::unavailable("credential-unchecked", message)))
+            }
+            Err(refusal) => Err(self.unauthorized(parts, refusal.word())),
         }
+    }
+
+    /// As in Elsa, without a body.
+    fn unauthorized(&self, parts: &Parts, why: &'static str) -> Box<Response> {
+        let peer = parts.extensions.get::<Peer>();
+        self.refused.note(peer.map(|Peer(address)| address.ip()), why);
+        let challenge = [(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer, ApiKey"))];
+        boxed((StatusCode::UNAUTHORIZED, challenge))
     }
 
     /// Whether a request has not the credential that this server asks for.
@@ -133,20 +146,11 @@ impl EndpointAdmission {
             }
             return Ok(());
         }
-        let kind = match who {
-            Requester::Known(caller) => return permitted(caller, policy),
-            Requester::Unchecked => {
-                let message = "The credential cannot be checked now; try again.";
-                return Err(boxed(ApiError::unavailable("credential-unchecked", message)));
-            }
-            Requester::Foreign(why) => why,
-            Requester::None => "missing",
-        };
-        let peer = parts.extensions.get::<Peer>();
-        self.refused.note(peer.map(|Peer(address)| address.ip()), kind);
-        // As in Elsa, without a body.
-        let challenge = [(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer, ApiKey"))];
-        Err(boxed((StatusCode::UNAUTHORIZED, challenge)))
+        match who {
+            Requester::Known(caller) => permitted(caller, policy),
+            Requester::Foreign(why) => Err(self.unauthorized(parts, why)),
+            Requester::None => Err(self.unauthorized(parts, "missing")),
+        }
     }
 }
 
@@ -210,8 +214,6 @@ pub(super) enum Requester {
     Known(Arc<Caller>),
     /// Something that the workflow may know, and why this server does not.
     Foreign(&'static str),
-    /// Whether this server knows it cannot be found out now.
-    Unchecked,
     None,
 }
 

@@ -44,7 +44,14 @@ pub(super) async fn serve(endpoints: &WorkflowEndpoints, request: Request, path:
         return answer;
     }
     let (parts, body) = request.into_parts();
-    let who = admission.sender(&parts.headers).await;
+    let who = match admission.sender(&parts).await {
+        Ok(who) => who,
+        Err(refused) => {
+            let mut answer = *refused;
+            admission.share(admission.origin(&parts), &mut answer);
+            return answer;
+        }
+    };
     let mut permit = match admission.permit(&who) {
         Ok(permit) => permit,
         Err(error) => return error.into_response(),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{InstanceId, RequestId, WorkId};
+use crate::id::{InstanceId, RequestId, TenantId, WorkId};
 use crate::wake::WakeNotification;
 
 /// NOTIFY takes less than 8,000 bytes.
@@ -41,7 +41,7 @@ pub(super) struct Payload {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     done: Vec<i64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    cancelled: Vec<String>,
+    cancelled: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     observed: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -60,10 +60,11 @@ impl Payload {
             && payload
                 .ready
                 .iter()
-                .chain(&payload.cancelled)
+                .chain(payload.cancelled.iter().map(|(_, id)| id))
                 .chain(&payload.observed)
                 .chain(&payload.changed)
-                .all(|id| (1..=LONGEST_ID).contains(&id.len()));
+                .all(|id| (1..=LONGEST_ID).contains(&id.len()))
+            && payload.cancelled.iter().all(|(tenant, _)| tenant.len() <= LONGEST_ID);
         sound.then_some(payload)
     }
 
@@ -84,7 +85,11 @@ impl Payload {
             .chain(instances(self.ready).map(WakeNotification::WorkReady))
             .chain(works(self.awaited).map(WakeNotification::ReplyAwaited))
             .chain(works(self.done).map(WakeNotification::WorkDone))
-            .chain(instances(self.cancelled).map(WakeNotification::InstanceCancelled))
+            .chain(
+                self.cancelled.into_iter().map(|(tenant, id)| {
+                    WakeNotification::InstanceCancelled(TenantId::new(tenant), InstanceId::new(id))
+                }),
+            )
             .chain(instances(self.observed).map(WakeNotification::InstanceObserved))
             .chain(instances(self.changed).map(WakeNotification::InstanceChanged))
             .chain(self.ended.into_iter().map(WakeNotification::RequestEnded))
@@ -123,12 +128,16 @@ pub(super) fn pack(from: &str, no: &mut u64, notifications: Vec<WakeNotification
             WakeNotification::Deliveries => open.deliveries = true,
             WakeNotification::SinksChanged => open.sinks_changed = true,
             WakeNotification::WorkReady(id) if has_valid_length(&id) => open.ready.push(id.into()),
-            WakeNotification::InstanceCancelled(id) if has_valid_length(&id) => open.cancelled.push(id.into()),
+            WakeNotification::InstanceCancelled(tenant, id)
+                if has_valid_length(&id) && tenant.as_str().len() <= LONGEST_ID =>
+            {
+                open.cancelled.push((tenant.into(), id.into()));
+            }
             WakeNotification::InstanceObserved(id) if has_valid_length(&id) => open.observed.push(id.into()),
             WakeNotification::InstanceChanged(id) if has_valid_length(&id) => open.changed.push(id.into()),
             WakeNotification::InstanceObserved(_) | WakeNotification::InstanceChanged(_) => {}
             // No instance has such an id.
-            WakeNotification::WorkReady(_) | WakeNotification::InstanceCancelled(_) => open.poll = true,
+            WakeNotification::WorkReady(_) | WakeNotification::InstanceCancelled(..) => open.poll = true,
             WakeNotification::ReplyAwaited(WorkId(id)) => open.awaited.push(id),
             WakeNotification::WorkDone(WorkId(id)) => open.done.push(id),
             WakeNotification::RequestEnded(id) => open.ended.push(id),
@@ -148,15 +157,18 @@ fn size(notification: &WakeNotification) -> usize {
         | WakeNotification::Deliveries
         | WakeNotification::SinksChanged => 0,
         WakeNotification::WorkReady(id)
-        | WakeNotification::InstanceCancelled(id)
         | WakeNotification::InstanceObserved(id)
-        | WakeNotification::InstanceChanged(id) => {
-            serde_json::to_string(id).map_or(LONGEST_ID * 6, |text| text.len()) + 1
-        }
+        | WakeNotification::InstanceChanged(id) => text_size(id.as_str()),
+        // With the brackets of the pair.
+        WakeNotification::InstanceCancelled(tenant, id) => text_size(tenant.as_str()) + text_size(id.as_str()) + 2,
         WakeNotification::ReplyAwaited(_) | WakeNotification::WorkDone(_) => 21,
         // 36 digits and dashes in quotes.
         WakeNotification::RequestEnded(_) => 39,
     }
+}
+
+fn text_size(text: &str) -> usize {
+    serde_json::to_string(text).map_or(LONGEST_ID * 6, |text| text.len()) + 1
 }
 
 #[cfg(test)]
@@ -178,7 +190,8 @@ mod tests {
                 WakeNotification::PauseChanged,
                 WakeNotification::Deliveries,
                 WakeNotification::SinksChanged,
-                WakeNotification::InstanceCancelled(InstanceId::new("gone")),
+                WakeNotification::InstanceCancelled(TenantId::default(), InstanceId::new("gone")),
+                WakeNotification::InstanceCancelled(TenantId::new("t"), InstanceId::new("gone")),
                 WakeNotification::InstanceObserved(InstanceId::new("seen")),
                 WakeNotification::InstanceChanged(InstanceId::new("seen")),
                 WakeNotification::RequestEnded(RequestId::random()),
@@ -211,7 +224,8 @@ mod tests {
             r#"{"from": "a", "no": -1}"#,
             r#"{"from": "a", "no": 1, "ready": [""]}"#,
             r#"{"from": "a", "no": 1, "ready": [1]}"#,
-            r#"{"from": "a", "no": 1, "cancelled": [""]}"#,
+            r#"{"from": "a", "no": 1, "cancelled": ["i"]}"#,
+            r#"{"from": "a", "no": 1, "cancelled": [["", ""]]}"#,
             r#"{"from": "a", "no": 1, "done": [1e99]}"#,
             r#"{"from": "a", "no": 1, "ended": ["x"]}"#,
             &format!(r#"{{"from": "{long}", "no": 1}}"#),

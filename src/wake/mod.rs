@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use crate::db::receive_or;
-use crate::id::{InstanceId, RequestId, WorkId};
+use crate::id::{InstanceId, RequestId, TenantId, WorkId};
 
 pub use provider::local::LocalWake;
 pub use provider::postgres::PostgresWake;
@@ -84,8 +84,8 @@ pub enum WakeNotification {
     ReplyAwaited(WorkId),
     /// This row of work was consumed.
     WorkDone(WorkId),
-    /// This instance was cancelled or deleted: a running burst of it cannot commit.
-    InstanceCancelled(InstanceId),
+    /// This instance of a tenant was cancelled or deleted: a running burst of it cannot commit.
+    InstanceCancelled(TenantId, InstanceId),
     /// This instance is observed at the sender: a node that changes it sends [`WakeNotification::InstanceChanged`], for a while.
     InstanceObserved(InstanceId),
     /// This observed instance was changed.

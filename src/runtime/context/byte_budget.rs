@@ -7,7 +7,6 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::id::InstanceId;
 use crate::store::claim::{Bytes, ClaimBounds, InstanceKey};
 
 /// How many of the waiting instances one poll tries: a try locks their rows.
@@ -154,8 +153,8 @@ impl ByteBudget {
     }
 
     /// The instance has other work now, a cancel perhaps: polls show it again.
-    pub(crate) fn show(&self, instance: &InstanceId) {
-        self.state().waiting.retain(|(_, id)| id != instance);
+    pub(crate) fn show(&self, key: &InstanceKey) {
+        self.state().waiting.retain(|waiting| waiting != key);
     }
 }
 
@@ -177,7 +176,7 @@ fn report(used: Bytes) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::TenantId;
+    use crate::id::{InstanceId, TenantId};
 
     fn key(no: usize) -> InstanceKey {
         (TenantId::default(), InstanceId::new(format!("i{no}")))
@@ -230,7 +229,7 @@ mod tests {
         drop(charge);
         assert!(budget.can_retry());
         assert_eq!(budget.waiting_to_try(), keys(2..6));
-        budget.show(&key(7).1);
+        budget.show(&key(7));
         budget.tried(&keys(2..6), Vec::new());
         assert!(budget.waiting().is_empty() && !budget.can_retry());
     }

@@ -13,7 +13,6 @@ use super::payload_cache::PayloadCache;
 use super::unsupported::UnsupportedVersions;
 use super::wake_timer::WakeTimer;
 use crate::activity::Catalogue;
-use crate::id::InstanceId;
 use crate::store::claim::InstanceKey;
 use crate::watchdog::Steps;
 
@@ -59,9 +58,9 @@ impl ClaimState {
     }
 
     /// An instance was cancelled or deleted: a running burst of it on this node stops, and one that waits for room is polled.
-    pub(crate) fn cancel(&self, instance: &InstanceId) {
-        self.in_flight.cancel(instance);
-        self.bytes.show(instance);
+    pub(crate) fn cancel(&self, key: &InstanceKey) {
+        self.in_flight.cancel(key);
+        self.bytes.show(key);
     }
 
     /// Polls for these instances again in a moment, not at once: another session holds their locks, or a row of them.

@@ -123,11 +123,10 @@ impl InFlight {
     }
 
     /// An instance was cancelled or deleted: a running burst of it on this node stops, and polls include it again.
-    pub(crate) fn cancel(&self, instance: &InstanceId) {
+    pub(crate) fn cancel(&self, key: &InstanceKey) {
         let mut state = self.state();
-        state.deferred.retain(|(_, id), _| id != instance);
-        let of_instance = state.bursts.iter().filter(|((_, id), _)| id == instance);
-        for burst in of_instance.flat_map(|(_, bursts)| bursts.values()) {
+        state.deferred.remove(key);
+        for burst in state.bursts.get(key).into_iter().flat_map(HashMap::values) {
             burst.cancelled.cancel();
         }
     }

@@ -29,7 +29,7 @@ use super::wake_timer::SchedulerState;
 use super::webhooks::{WebhookOptions, Webhooks};
 use crate::db::{Connector, Notifier, Pool, ReadPool, SchemaName};
 use crate::execution::Interpreter;
-use crate::id::{Incarnation, InstanceId, NodeId, WorkId};
+use crate::id::{Incarnation, InstanceId, NodeId, TenantId, WorkId};
 use crate::lock::LockKey;
 use crate::signal::CacheSignal;
 use crate::store::code::PauseMode;
@@ -251,9 +251,9 @@ impl NodeContext {
     }
 
     /// An instance was cancelled or deleted: a running burst of it stops, on this node and on others.
-    pub(crate) fn cancel_bursts(&self, instance: &InstanceId) {
-        self.claims.cancel(instance);
-        let cancelled = WakeNotification::InstanceCancelled(instance.clone());
+    pub(crate) fn cancel_bursts(&self, tenant: &TenantId, instance: &InstanceId) {
+        self.claims.cancel(&(tenant.clone(), instance.clone()));
+        let cancelled = WakeNotification::InstanceCancelled(tenant.clone(), instance.clone());
         self.notifications.wake.notify([cancelled]);
     }
 

@@ -32,7 +32,7 @@ impl Engine {
         let Some(deleted) = delete::delete(&self.changes_of(&node, id), &self.tenant, id).await? else {
             return Ok(false);
         };
-        node.cancel_bursts(id);
+        node.cancel_bursts(&self.tenant, id);
         if deleted.made > 0 {
             node.work_accepted(None, None, usize::try_from(deleted.made).unwrap_or(usize::MAX));
         }

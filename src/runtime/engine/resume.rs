@@ -151,7 +151,7 @@ impl Engine {
             AcceptedCancel::Finished => Ok(false),
             AcceptedCancel::Accepted(work) => {
                 let reply = node.notifications.replies.register(id, work);
-                node.cancel_bursts(id);
+                node.cancel_bursts(&self.tenant, id);
                 node.work_accepted(Some(id), Some(work), 1);
                 Ok(self.await_row(reply, deadline).await?.is_some())
             }

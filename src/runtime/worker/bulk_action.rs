@@ -130,7 +130,7 @@ async fn step(node: &NodeContext, action: &BulkActionState, paused: &mut HashMap
             }
             metrics::counter!("mainspring_bulk_processed_total").increment(processed);
             for instance in &busy {
-                node.cancel_bursts(instance);
+                node.cancel_bursts(&action.tenant, instance);
             }
             if action.deletes {
                 // Instances that kept others of their schedules from starting may be among them.

@@ -36,7 +36,9 @@ pub(crate) async fn receive(node: Arc<NodeContext>, mut notifications: WakeSubsc
                 WakeNotification::Schedules => schedules.timer.wake_now(),
                 // A burst that runs the instance wakes the poller at its end.
                 WakeNotification::WorkReady(instance) => polls |= !claims.in_flight.note_work(instance),
-                WakeNotification::InstanceCancelled(instance) => claims.cancel(instance),
+                WakeNotification::InstanceCancelled(tenant, instance) => {
+                    claims.cancel(&(tenant.clone(), instance.clone()));
+                }
                 WakeNotification::InstanceObserved(instance) => node.observed.announced(instance),
                 WakeNotification::InstanceChanged(instance) => node.observed.changed_elsewhere(instance),
                 WakeNotification::PauseChanged => node.pause.read_again(),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use postgres_types::ToSql;
+use uuid::Uuid;
 
 use super::{Added, IdentityChange};
 use crate::Result;
@@ -11,6 +12,7 @@ use crate::db::{Pool, columns};
 use crate::id::TenantId;
 
 const KNOWN: &str = include_str!("../../../sql/queries/identity/known.sql");
+const CALLER_NOW: &str = include_str!("../../../sql/queries/identity/caller_now.sql");
 const LIST: &str = include_str!("../../../sql/queries/identity/application_list.sql");
 const INSERT: &str = include_str!("../../../sql/queries/identity/application_insert.sql");
 const DELETE: &str = include_str!("../../../sql/queries/identity/application_delete.sql");
@@ -107,6 +109,16 @@ pub(crate) struct NewApplication {
 }
 
 impl IdentityChange {
+    /// What the user of a session, or an application, may do now; `None`: it is not good any more.
+    pub(crate) async fn permissions_now(
+        &self,
+        session: Option<Uuid>,
+        application: Option<&str>,
+    ) -> Result<Option<Vec<String>>> {
+        let rows = self.query(CALLER_NOW, &[&session, &application]).await?;
+        Ok(rows.first().map(|row| row.get("permissions")))
+    }
+
     /// One application.
     pub(crate) async fn application(&self, id: &str) -> Result<Option<ApplicationRow>> {
         let rows = self.query(LIST, &[&self.tenant.as_str(), &Some(id)]).await?;

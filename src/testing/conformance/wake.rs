@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::id::{InstanceId, WorkId};
+use crate::id::{InstanceId, TenantId, WorkId};
 use crate::wake::{WakeNotification, WakeSubscription, WakeTransport};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -71,7 +71,7 @@ async fn every_id_survives_the_transport((one, two): Pair) {
     for id in ids {
         one.notify(vec![ready(id)]);
         assert_eq!(up_to(&mut subscription, &ready(id)).await, []);
-        let cancelled = WakeNotification::InstanceCancelled(InstanceId::new(id));
+        let cancelled = WakeNotification::InstanceCancelled(TenantId::new(id), InstanceId::new(id));
         one.notify(vec![cancelled.clone()]);
         assert_eq!(up_to(&mut subscription, &cancelled).await, []);
     }

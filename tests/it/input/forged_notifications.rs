@@ -19,7 +19,7 @@ async fn a_role_that_may_only_connect_cannot_forge_a_hint_that_stops_a_burst() {
     let foreign_role = server.foreign_role(&test.database).await;
     let refused = foreign_role.query_one("SELECT mainspring.channel_name('w')", &[]).await;
     assert!(refused.is_err(), "a foreign role can compute the names of channels");
-    let forged = json!({"from": "x", "no": 1, "cancelled": [id.as_str()]}).to_string();
+    let forged = json!({"from": "x", "no": 1, "cancelled": [["", id.as_str()]]}).to_string();
     let everywhere = "SELECT pg_notify('mainspring_' || kind || '_' || name, $1)
                       FROM unnest(array['lock', 'w', 's', 'a', 'signal', 'wake']) kind,
                            unnest(array['mainspring', substr(encode(sha256('mainspring'), 'hex'), 1, 8),

@@ -94,12 +94,12 @@ async fn an_engine_with_free_workers_notifies_no_node() {
     .await;
     // Earlier notifications arrive before this one.
     hub.member()
-        .notify(vec![WakeNotification::InstanceCancelled("end".into())]);
+        .notify(vec![WakeNotification::InstanceCancelled("".into(), "end".into())]);
     loop {
         let hints = heard.recv().await.unwrap();
         for hint in hints.iter() {
             match hint {
-                WakeNotification::InstanceCancelled(_) => return engine.shutdown().await,
+                WakeNotification::InstanceCancelled(..) => return engine.shutdown().await,
                 said => assert!(
                     !matches!(said, WakeNotification::Poll | WakeNotification::WorkReady(_)),
                     "{said:?}"

@@ -9,10 +9,12 @@
 
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use super::names;
 use crate::db::Pool;
 use crate::id::TenantId;
-use crate::identity::Permissions;
+use crate::identity::{Caller, CallerKind, Permissions};
 use crate::runtime::context::known_callers::KnownCallers;
 use crate::runtime::context::settings::AdminPassword;
 use crate::runtime::engine::{Engine, connector};
@@ -29,6 +31,8 @@ pub(crate) struct IdentityAdmin {
     pub(super) tenant: TenantId,
     /// What the node remembers of callers; `None` without a node.
     known: Option<Arc<KnownCallers>>,
+    /// Who sends the request; `None` without one.
+    caller: Option<Arc<Caller>>,
 }
 
 impl Engine {
@@ -39,6 +43,7 @@ impl Engine {
             pool: self.changes(&node),
             tenant: self.tenant.clone(),
             known: Some(Arc::clone(&self.inner.known_callers)),
+            caller: self.origin.as_ref().map(|origin| Arc::clone(&origin.caller)),
         })
     }
 }
@@ -74,6 +79,7 @@ impl IdentityAdmin {
             pool: Pool::new(&connector, 1)?,
             tenant: TenantId::from(tenant),
             known: None,
+            caller: None,
         })
     }
 
@@ -83,7 +89,29 @@ impl IdentityAdmin {
         if self.known.is_none() {
             change.copy_first_roles().await?;
         }
-        Ok(change)
+        match self.check_caller(&change).await {
+            Ok(()) => Ok(change),
+            Err(error) => self.end(change, Err(error)).await,
+        }
+    }
+
+    /// Fails unless the caller may still do what it could when its request began, whose body may have come long after: no other
+    /// change is under way now.
+    async fn check_caller(&self, change: &IdentityChange) -> Result<()> {
+        let Some(caller) = &self.caller else { return Ok(()) };
+        let now = match (&caller.kind, &caller.session) {
+            (CallerKind::User, Some(session)) => change.permissions_now(Uuid::parse_str(session).ok(), None).await?,
+            (CallerKind::Application, _) => change.permissions_now(None, Some(&caller.id)).await?,
+            _ => return Ok(()),
+        };
+        let now = now.map(|now| Permissions::of(now.into_iter()));
+        match now.is_some_and(|now| now.covers(&caller.permissions)) {
+            true => Ok(()),
+            false => Err(Error::forbidden(
+                "caller-changed",
+                "what this credential may do was changed while the request came in; send it again",
+            )),
+        }
     }
 
     /// Commits what was done, or rolls it back where that failed.
