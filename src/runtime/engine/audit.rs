@@ -6,6 +6,8 @@
 //! burst or a paging job later.
 
 use std::sync::Arc;
+#[cfg(feature = "http")]
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -20,6 +22,10 @@ use crate::store::audit::{self, AuditFilter, AuditRow, RequestNote};
 #[cfg(feature = "http")]
 use crate::store::audit::{AuditEntry, OriginRow};
 use crate::store::code::{AuditAction, AuditOutcome};
+
+/// How long the answer of a refused request waits for its entry.
+#[cfg(feature = "http")]
+const REFUSAL_WAIT: Duration = Duration::from_secs(1);
 
 /// An entry.
 #[derive(Clone, Debug, Serialize)]
@@ -195,8 +201,14 @@ impl Engine {
     #[cfg(feature = "http")]
     pub(crate) async fn note_own_request(&self, status: u16, code: Option<&'static str>) {
         // To its end, also if the client is gone meanwhile.
-        if let Some(noting) = self.noting(status, code) {
+        let Some(noting) = self.noting(status, code) else {
+            return;
+        };
+        if status < 400 {
             let _ = noting.await;
+        } else {
+            // Where the database is away, a refusal is not to take longer than what was refused.
+            let _ = tokio::time::timeout(REFUSAL_WAIT, noting).await;
         }
     }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::release::give_back;
 use crate::Result;
+use crate::failpoint;
 use crate::id::{TenantId, VersionId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::signal::CacheSubscription;
@@ -50,6 +51,7 @@ pub(crate) async fn refresh(node: &NodeContext) -> Result<()> {
 
 /// Records the activity types of versions that no node has recorded yet, where this node knows them all.
 async fn survey(node: &NodeContext) -> Result<()> {
+    failpoint::hit("survey.begins").await?;
     let pool = &node.database.pool;
     let mut behind = (TenantId::default(), VersionId::default());
     loop {

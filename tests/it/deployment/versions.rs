@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::node::{Node, assert_invariants, publish, wait_until_finished};
-use crate::support::{Connection, Http, TIMEOUT, TestDatabase, poll_until, wait_until};
+use crate::support::{Connection, Gate, Http, TIMEOUT, TestDatabase, poll_until, wait_until};
 
 /// An activity type that the older version lacks.
 const MISSING: &str = "Elsa.SetName";
@@ -189,13 +189,10 @@ async fn a_node_that_does_not_know_yet_claims_it_and_releases_it_unharmed() {
         .run("UPDATE mainspring.definition SET activity_types = NULL")
         .await;
     // It claims before it has noted the types.
-    let locked = database.connect().await;
-    locked
-        .run("BEGIN; SELECT 1 FROM mainspring.definition FOR UPDATE")
-        .await;
-    let old = Node::start_with(&database, "old", &OLD, "");
+    let gate = Gate::new();
+    let old = Node::start_with(&database, "old", &OLD, &gate.stalls("survey.begins"));
     old.child.wait_for_log("the instance is left to other nodes").await;
-    locked.run("ROLLBACK").await;
+    gate.open();
     missing(http(&old), &[("old", true)]).await;
     assert_eq!(client.rows("work WHERE failures > 0 OR crashes > 0").await, 0);
     let _again = Node::start_with(&database, "again", &NEW, "");
