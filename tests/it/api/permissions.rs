@@ -110,7 +110,7 @@ async fn a_user_may_do_what_the_document_says_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_has_expired_is_good_for_nothing() {
-    let node = SingleNode::with_key(&["--access-token-lifetime", "2s"]).await;
+    let node = SingleNode::with_key(&["--access-token-lifetime", "4s"]).await;
     let document = Document::of(&node.http).await;
     let http = sign_in(&node, "everything", &["*"]).await;
     http.get("identity/me").await.expect(200);
