@@ -1642,7 +1642,7 @@ INSERT INTO identity_role (id, tenant_id, name, permissions) VALUES
         'write:webhooks', 'write:cluster', 'ManageWorkflowRuntime']),
     ('reader', '', 'Reader', ARRAY['read:*']);
 
--- A key is random, so its plain hash tells nothing of it.
+-- A key is random, so its plain hash discloses nothing of it.
 CREATE TABLE identity_application (
     id text COLLATE "C" PRIMARY KEY,
     tenant_id text COLLATE "C" NOT NULL,

@@ -33,7 +33,7 @@ const MIN_KEYLESS_PERMITS: usize = 16;
 /// How long the readiness waits for who asks.
 const HEALTH_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// What looks the access of a route up, by its method and the template of its path.
+/// What finds the access of a route, by its method and the template of its path.
 pub(super) type FindAccess = fn(&Method, &str) -> Found;
 
 /// The checks of every request.
@@ -102,7 +102,7 @@ impl Admission {
         }
     }
 
-    /// Checks what needs no look at the caller.
+    /// Checks what does not depend on the caller.
     fn check(&self, request: &Request, access: Access) -> Result<(), ApiError> {
         let host = self.hosts.check(request)?;
         let path = request.uri().path();

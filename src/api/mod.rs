@@ -199,7 +199,7 @@ impl FromRequestParts<Api> for Api {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &Api) -> Result<Self, ApiError> {
-        // A route without admission in front of it is a defect, which must not look like a caller with every permission.
+        // A route without admission in front of it is a defect, which must not pass for a caller with every permission.
         let origin = parts
             .extensions
             .get::<Arc<RequestOrigin>>()

@@ -13,7 +13,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let caller = parts.extensions.get::<Arc<Self>>();
-        // A route without admission in front of it is a defect, which must not look like a caller with every permission.
+        // A route without admission in front of it is a defect, which must not pass for a caller with every permission.
         caller.map(|caller| Self::clone(caller)).ok_or_else(ApiError::internal)
     }
 }

@@ -66,7 +66,7 @@ impl Issuers {
         }
     }
 
-    /// The log says why, at intervals: the caller is told only that the token is not taken.
+    /// The log says why, at intervals: the caller learns only that the token is not taken.
     fn refuse(&self, issuer: &Issuer, problem: TokenProblem) -> Refusal {
         if problem != TokenProblem::Expired
             && let Some(refused) = self.0.refused.count()

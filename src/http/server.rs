@@ -267,7 +267,7 @@ async fn serve_stream(stream: TrackedStream<TcpStream>, peer: Peer, served: Serv
     };
     match opened {
         Ok(Opened::Encrypted(stream)) => serve_connection(*stream, state, peer, Scheme::Https, served).await,
-        // The client is told so, whatever it asks for.
+        // The answer says so, whatever the request asks for.
         Ok(Opened::Plain(stream)) => {
             let router = Router::new().fallback(https_required);
             serve_connection(stream, state, peer, Scheme::Http, Served { router, ..served }).await;

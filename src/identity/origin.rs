@@ -35,7 +35,7 @@ impl RequestOrigin {
         }
     }
 
-    /// Whether an entry of the audit tells of it.
+    /// Whether the audit has an entry of it.
     pub(crate) fn is_noted(&self) -> bool {
         self.is_noted.load(Ordering::Relaxed)
     }

@@ -123,7 +123,7 @@ impl Permission {
 pub(crate) struct Permissions {
     /// As they were given; shared, because each request has a copy.
     names: Arc<BTreeSet<String>>,
-    /// Those that routes ask for, wildcards included: a request is checked without a look at texts.
+    /// Those that routes ask for, wildcards included: a request is checked without a comparison of texts.
     known: u128,
 }
 

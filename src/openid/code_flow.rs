@@ -195,7 +195,7 @@ impl Issuer {
         Ok(())
     }
 
-    /// The session of an answer. The token for requests is verified as each request's will be: a wrong setting is told at the
+    /// The session of an answer. The token for requests is verified as each request's will be: a wrong setting is reported at the
     /// sign-in, and not as a request that is refused.
     async fn session(
         &self,
@@ -265,7 +265,7 @@ fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
-/// A refusal of the issuer: only its word is told, since the rest may quote what was sent.
+/// A refusal of the issuer: only its word is answered, since the rest may quote what was sent.
 fn refusal(status: u16, body: &[u8]) -> CodeFlowProblem {
     let word = serde_json::from_slice::<RefusalFields>(body)
         .ok()

@@ -2,9 +2,9 @@
 //!
 //! # Invariants
 //!
-//! - What is kept is good for one revision. Each check-in reads the newest one, and a change at this node tells it at once: so a key
+//! - What is kept is good for one revision. Each check-in reads the newest one, and a change at this node makes it known at once: so a key
 //!   or session that was ended, and a role that was changed, is known everywhere one check-in later.
-//! - All applications are read together, so a key that is unknown costs a look at a map. It may be newer than what is known: then they
+//! - All applications are read together, so a key that is unknown costs a lookup in a map. It may be newer than what is known: then they
 //!   are read again, at most once per [`UNKNOWN_PAUSE`], whatever is tried.
 //! - Sessions are read one by one when they are shown first, after their token was verified: a forged one costs no statement.
 

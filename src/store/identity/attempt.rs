@@ -43,7 +43,7 @@ impl LoginAttempt {
         let (name, client) = (name.to_lowercase(), network_of(client.unwrap_or_default()));
         let client = client.as_str();
         let key = |kind: &str, name: &str, client: &str| {
-            // The length of the name tells where the client begins.
+            // The length of the name says where the client begins.
             let text = format!("{kind}\n{}\n{name}{client}", name.len());
             Sha256::digest(text.as_bytes()).iter().take(16).copied().collect()
         };

@@ -11,7 +11,7 @@ async fn entries(http: &Http, criteria: &str) -> Vec<Value> {
     page["items"].as_array().unwrap().clone()
 }
 
-/// The only entry of a route since the last look, without what differs at each run.
+/// The only entry of a route since the last read, without what differs at each run.
 async fn only(http: &Http, seen: &mut i64, route: &str) -> Value {
     let all = entries(http, "pageSize=1000").await;
     let new: Vec<&Value> = all

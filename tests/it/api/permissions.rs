@@ -41,6 +41,21 @@ async fn login(node: &SingleNode, user: &str) -> Http {
     base.with_token(tokens["accessToken"].as_str().unwrap())
 }
 
+/// Adds the administrator of another tenant, and returns what the command prints.
+fn add_other_root(node: &SingleNode) -> String {
+    let add = [
+        "user",
+        "add",
+        "other-root",
+        "--role",
+        "admin",
+        "--tenant",
+        "other",
+        "--password-stdin",
+    ];
+    done(&node.database, &add, PASSWORD)
+}
+
 /// Makes a role and a user who has it; returns what that user sends.
 async fn sign_in(node: &SingleNode, role: &str, permissions: &[&str]) -> Http {
     let made = json!({"id": format!("test-{role}"), "name": role, "permissions": permissions});
@@ -67,17 +82,7 @@ async fn a_user_may_do_what_the_document_says_and_nothing_else() {
     for (role, permissions) in ROLES {
         callers.push((role, "", permissions, sign_in(&node, role, permissions).await));
     }
-    let add = [
-        "user",
-        "add",
-        "other-root",
-        "--role",
-        "admin",
-        "--password-stdin",
-        "--tenant",
-        "other",
-    ];
-    done(&node.database, &add, PASSWORD);
+    add_other_root(&node);
     callers.push((
         "another tenant's administrator",
         "other",
@@ -130,17 +135,7 @@ async fn a_token_that_has_expired_is_good_for_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_of_its_own_sees_and_changes_nothing_of_another() {
     let node = SingleNode::with_key(&[]).await;
-    let add = [
-        "user",
-        "add",
-        "other-root",
-        "--role",
-        "admin",
-        "--password-stdin",
-        "--tenant",
-        "other",
-    ];
-    let added = done(&node.database, &add, PASSWORD);
+    let added = add_other_root(&node);
     assert_eq!(added, "added other-root (admin)");
     let other = login(&node, "other-root").await;
     node.publish("w", waits_for("A")).await;

@@ -1,4 +1,4 @@
-//! Requests that look like others: paths that end in a dot, cookies of other servers. Each gets a clear answer, and none gets more
+//! Requests that pass for others: paths that end in a dot, cookies of other servers. Each gets a clear answer, and none gets more
 //! than it would get otherwise.
 
 use serde_json::{Value, json};

@@ -56,7 +56,7 @@ impl Deployed {
         CertificateDer::from_pem_file(self.certificates.path(&format!("{name}.pem"))).unwrap()
     }
 
-    /// A client that trusts the authority of the test alone, and keeps its connections if it is told to.
+    /// A client that trusts the authority of the test alone, and keeps its connections if it is to.
     fn client(&self, keeps: bool) -> Client {
         let authority = std::fs::read(self.certificates.path("ca.pem")).unwrap();
         let builder = client_builder().tls_info(true).timeout(TIMEOUT);

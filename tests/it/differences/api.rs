@@ -28,7 +28,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         what: "The hashes of passwords and keys in answers, and `POST /identity/secrets/hash`",
-        elsa: "answered to whoever may add users and applications",
+        elsa: "answered to those who may add users and applications",
         here: "never answered; no such route",
         why: "a hash helps only who guesses",
         other: "`mainspring user add`, `mainspring key add`",

@@ -161,7 +161,7 @@ async fn the_pages_follow_what_one_may_see() {
         studio.screenshot("4-saved-or-refused").await;
     }
 
-    // Who may see nothing is told so.
+    // Who may see nothing is informed of it.
     let studio = signed_in(&node, "sign-in-stranger", "stranger").await;
     studio.page.wait_for_text("may not see this page").await;
     let shown = "[...document.querySelectorAll('.ms-nav a')].filter(link => !link.hidden).length";
@@ -178,7 +178,7 @@ async fn a_sign_in_that_does_not_succeed_says_why() {
     let studio = Studio::open(&base, "sign-in-wrong", "").await;
     studio.page.wait(DIALOG_IS_OPEN).await;
 
-    // A code that nobody in this window has asked for.
+    // A code that no user of this window has asked for.
     studio.goto("signed-in?code=c&state=s").await;
     studio.page.wait_for_text("did not begin in this window").await;
     studio.screenshot("1-foreign-code").await;
@@ -217,7 +217,7 @@ async fn enter(studio: &Studio, name: Option<&str>, password: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_signs_in_with_a_password_and_a_wrong_one_is_told() {
+async fn a_user_signs_in_with_a_password_and_a_wrong_one_is_refused() {
     let quick = on_flowchart("quick", "Quick", line("say", "Hello"));
     let node = node_with(&["--access-token-lifetime", "6s"], &[quick]).await;
     add_user(&node.http, "ada", "author").await;
@@ -287,7 +287,7 @@ async fn a_password_that_changes_during_an_edit_is_asked_in_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_node_asks_nobody_to_sign_in_again() {
+async fn after_a_kill_no_user_signs_in_again() {
     let database = TestDatabase::create().await;
     let own = ["--api-key", KEY, "--tolerance", "1s", "--access-token-lifetime", "6s"].map(str::to_owned);
     let settings = [&own[..], &settings()].concat();

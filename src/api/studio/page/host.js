@@ -60,9 +60,9 @@
   // Studio says of an edit that is refused only that it is not saved.
   let noticeTimer = null;
   const tellRefusal = async (response) => {
-    const told = await response.json().catch(() => ({}));
+    const error = await response.json().catch(() => ({}));
     const notice = element('ms-notice');
-    notice.textContent = told.message ?? 'The server has refused this.';
+    notice.textContent = error.message ?? 'The server has refused this.';
     notice.hidden = false;
     clearTimeout(noticeTimer);
     noticeTimer = setTimeout(() => { notice.hidden = true; }, NOTICE_TIME);

@@ -222,9 +222,9 @@ window.mainspringSession = (base, plainFetch) => {
   const AWAY = 'The server cannot be reached. Try again.';
   const problem = async (response) => {
     const wait = Number(response.headers.get('Retry-After'));
-    const told = await response.json().catch(() => ({}));
+    const error = await response.json().catch(() => ({}));
     if (response.status === 429) return `Too many attempts. Try again in ${wait || 60} seconds.`;
-    return told.message ?? AWAY;
+    return error.message ?? AWAY;
   };
 
   self.useKey = async (given) => {

@@ -1,4 +1,4 @@
-//! Users and applications at two nodes of one cluster: tokens that every node takes, and rights that nobody gives away without
+//! Users and applications at two nodes of one cluster: tokens that every node takes, and rights that no caller gives away without
 //! having them.
 
 use std::time::Duration;
@@ -124,7 +124,7 @@ async fn a_token_is_good_at_every_node_until_its_session_ends() {
     );
     let next = refresh(&nodes.two, &pair.refresh).await.ok().unwrap();
     assert_ne!((&next.access, &next.refresh), (&pair.access, &pair.refresh));
-    // The answer was lost, and the client asks another node: the same pair, to the letter.
+    // The answer was lost, and the client asks another node: the same pair, byte for byte.
     let again = refresh(&nodes.one, &pair.refresh).await.ok().unwrap();
     assert_eq!((&again.access, &again.refresh), (&next.access, &next.refresh));
     let last = refresh(&nodes.one, &next.refresh).await.ok().unwrap();
@@ -227,7 +227,7 @@ async fn a_key_of_an_application_is_good_at_every_node_until_it_is_revoked_or_ex
     );
     assert!(made.api_key.ends_with(&made.client_secret) && made.api_key.len() == 76);
     let caller_at = async |engine: &Engine, key: &str| engine.caller_of_key(key).await.unwrap();
-    // A node that has not heard of it looks once more, whatever else is tried beside it.
+    // A node that has not heard of it reads once more, whatever else is tried beside it.
     let deadline = Instant::now() + DEADLINE;
     let caller = loop {
         let wrong = format!("{}-{}", "AB".repeat(16), "x".repeat(43));
