@@ -298,4 +298,12 @@ mod tests {
         }
         assert!(!in_flight.runs(&key.1));
     }
+    #[test]
+    fn a_cancel_stops_no_burst_of_another_tenant() {
+        let in_flight = Arc::<InFlight>::default();
+        let [one, two] = ["one", "two"].map(|tenant| (TenantId::new(tenant), InstanceId::new("i")));
+        let (ours, theirs) = (in_flight.add(&one, []), in_flight.add(&two, []));
+        in_flight.cancel(&one);
+        assert!(ours.cancelled.is_cancelled() && !theirs.cancelled.is_cancelled());
+    }
 }
