@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::support::failpoints::{self, CALL, POLL, PUBLISH, REGISTRATION, REMOVAL};
+use crate::support::failpoints::{self, CALL, POLL, PUBLISH, REGISTRATION, REMOVAL, SURVEY};
 use crate::support::node::{
     Node, assert_each_exactly_once, definition, publish, send_until_answered, wait_until_finished,
 };
@@ -168,8 +168,8 @@ async fn every_instance_runs_once_through_kills_at_every_failpoint() {
             missed.push(point);
         }
     }
-    // A process passes these when it removes its own former incarnation.
-    for (round, point) in REGISTRATION.into_iter().chain(REMOVAL).enumerate() {
+    // A process passes these when it removes its own former incarnation, and when it starts.
+    for (round, point) in REGISTRATION.into_iter().chain(SURVEY).chain(REMOVAL).enumerate() {
         let target = round % 2;
         // Alive once more, so that there is something to take over.
         two.restart(target, "").await;

@@ -72,6 +72,9 @@ pub(crate) const BULK_ACTION: [&str; 3] = ["bulk_action.locked", "bulk_action.wr
 /// A registration.
 pub(crate) const REGISTRATION: [&str; 1] = ["node.register"];
 
+/// The survey of published versions by a node that starts.
+pub(crate) const SURVEY: [&str; 1] = ["survey.begins"];
+
 /// The removal of an expired node.
 pub(crate) const REMOVAL: [&str; 6] = [
     "removal.before",
@@ -147,6 +150,7 @@ pub(crate) fn all() -> Vec<&'static str> {
         &FAN_OUT,
         &BULK_ACTION,
         &REGISTRATION,
+        &SURVEY,
         &REMOVAL,
         &DELETE,
         &IMPORT,
