@@ -296,6 +296,9 @@ impl TryFrom<String> for StimulusHash {
     }
 }
 
+/// An instance of a tenant.
+pub(crate) type InstanceKey = (TenantId, InstanceId);
+
 #[cfg(test)]
 mod tests {
     use super::*;

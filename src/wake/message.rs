@@ -43,9 +43,9 @@ pub(super) struct Payload {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     cancelled: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    observed: Vec<String>,
+    observed: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    changed: Vec<String>,
+    changed: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ended: Vec<RequestId>,
 }
@@ -54,17 +54,19 @@ impl Payload {
     /// Parses a payload; none if no node can have sent it.
     pub(super) fn parse(payload: &str) -> Option<Self> {
         let payload: Self = serde_json::from_str(payload).ok()?;
+        let of_tenants = || {
+            payload
+                .cancelled
+                .iter()
+                .chain(&payload.observed)
+                .chain(&payload.changed)
+        };
+        let ids = payload.ready.iter().chain(of_tenants().map(|(_, id)| id));
         let sound = !payload.from.is_empty()
             && payload.from.len() <= LONGEST_SENDER
             && payload.no > 0
-            && payload
-                .ready
-                .iter()
-                .chain(payload.cancelled.iter().map(|(_, id)| id))
-                .chain(&payload.observed)
-                .chain(&payload.changed)
-                .all(|id| (1..=LONGEST_ID).contains(&id.len()))
-            && payload.cancelled.iter().all(|(tenant, _)| tenant.len() <= LONGEST_ID);
+            && ids.map(String::len).all(|length| (1..=LONGEST_ID).contains(&length))
+            && of_tenants().all(|(tenant, _)| tenant.len() <= LONGEST_ID);
         sound.then_some(payload)
     }
 
@@ -79,19 +81,19 @@ impl Payload {
             (self.sinks_changed, WakeNotification::SinksChanged),
         ];
         let flags = flags.into_iter().filter(|(set, _)| *set).map(|(_, flag)| flag);
-        let instances = |ids: Vec<String>| ids.into_iter().map(InstanceId::new);
+        let of_tenants = |keys: Vec<(String, String)>, kind: fn(TenantId, InstanceId) -> WakeNotification| {
+            keys.into_iter()
+                .map(move |(tenant, id)| kind(TenantId::new(tenant), InstanceId::new(id)))
+        };
+        let ready = self.ready.into_iter().map(InstanceId::new);
         let works = |ids: Vec<i64>| ids.into_iter().map(WorkId);
         flags
-            .chain(instances(self.ready).map(WakeNotification::WorkReady))
+            .chain(ready.map(WakeNotification::WorkReady))
             .chain(works(self.awaited).map(WakeNotification::ReplyAwaited))
             .chain(works(self.done).map(WakeNotification::WorkDone))
-            .chain(
-                self.cancelled.into_iter().map(|(tenant, id)| {
-                    WakeNotification::InstanceCancelled(TenantId::new(tenant), InstanceId::new(id))
-                }),
-            )
-            .chain(instances(self.observed).map(WakeNotification::InstanceObserved))
-            .chain(instances(self.changed).map(WakeNotification::InstanceChanged))
+            .chain(of_tenants(self.cancelled, WakeNotification::InstanceCancelled))
+            .chain(of_tenants(self.observed, WakeNotification::InstanceObserved))
+            .chain(of_tenants(self.changed, WakeNotification::InstanceChanged))
             .chain(self.ended.into_iter().map(WakeNotification::RequestEnded))
             .collect()
     }
@@ -113,6 +115,8 @@ pub(super) fn pack(from: &str, no: &mut u64, notifications: Vec<WakeNotification
         payloads.extend(serde_json::to_string(&payload));
     };
     let has_valid_length = |id: &InstanceId| (1..=LONGEST_ID).contains(&id.as_str().len());
+    let have_valid_lengths =
+        |tenant: &TenantId, id: &InstanceId| has_valid_length(id) && tenant.as_str().len() <= LONGEST_ID;
     for notification in notifications {
         let size = size(&notification);
         if size > left {
@@ -128,14 +132,16 @@ pub(super) fn pack(from: &str, no: &mut u64, notifications: Vec<WakeNotification
             WakeNotification::Deliveries => open.deliveries = true,
             WakeNotification::SinksChanged => open.sinks_changed = true,
             WakeNotification::WorkReady(id) if has_valid_length(&id) => open.ready.push(id.into()),
-            WakeNotification::InstanceCancelled(tenant, id)
-                if has_valid_length(&id) && tenant.as_str().len() <= LONGEST_ID =>
-            {
+            WakeNotification::InstanceCancelled(tenant, id) if have_valid_lengths(&tenant, &id) => {
                 open.cancelled.push((tenant.into(), id.into()));
             }
-            WakeNotification::InstanceObserved(id) if has_valid_length(&id) => open.observed.push(id.into()),
-            WakeNotification::InstanceChanged(id) if has_valid_length(&id) => open.changed.push(id.into()),
-            WakeNotification::InstanceObserved(_) | WakeNotification::InstanceChanged(_) => {}
+            WakeNotification::InstanceObserved(tenant, id) if have_valid_lengths(&tenant, &id) => {
+                open.observed.push((tenant.into(), id.into()));
+            }
+            WakeNotification::InstanceChanged(tenant, id) if have_valid_lengths(&tenant, &id) => {
+                open.changed.push((tenant.into(), id.into()));
+            }
+            WakeNotification::InstanceObserved(..) | WakeNotification::InstanceChanged(..) => {}
             // No instance has such an id.
             WakeNotification::WorkReady(_) | WakeNotification::InstanceCancelled(..) => open.poll = true,
             WakeNotification::ReplyAwaited(WorkId(id)) => open.awaited.push(id),
@@ -156,11 +162,11 @@ fn size(notification: &WakeNotification) -> usize {
         | WakeNotification::PauseChanged
         | WakeNotification::Deliveries
         | WakeNotification::SinksChanged => 0,
-        WakeNotification::WorkReady(id)
-        | WakeNotification::InstanceObserved(id)
-        | WakeNotification::InstanceChanged(id) => text_size(id.as_str()),
+        WakeNotification::WorkReady(id) => text_size(id.as_str()),
         // With the brackets of the pair.
-        WakeNotification::InstanceCancelled(tenant, id) => text_size(tenant.as_str()) + text_size(id.as_str()) + 2,
+        WakeNotification::InstanceCancelled(tenant, id)
+        | WakeNotification::InstanceObserved(tenant, id)
+        | WakeNotification::InstanceChanged(tenant, id) => text_size(tenant.as_str()) + text_size(id.as_str()) + 2,
         WakeNotification::ReplyAwaited(_) | WakeNotification::WorkDone(_) => 21,
         // 36 digits and dashes in quotes.
         WakeNotification::RequestEnded(_) => 39,
@@ -192,8 +198,8 @@ mod tests {
                 WakeNotification::SinksChanged,
                 WakeNotification::InstanceCancelled(TenantId::default(), InstanceId::new("gone")),
                 WakeNotification::InstanceCancelled(TenantId::new("t"), InstanceId::new("gone")),
-                WakeNotification::InstanceObserved(InstanceId::new("seen")),
-                WakeNotification::InstanceChanged(InstanceId::new("seen")),
+                WakeNotification::InstanceObserved(TenantId::default(), InstanceId::new("seen")),
+                WakeNotification::InstanceChanged(TenantId::new("t"), InstanceId::new("seen")),
                 WakeNotification::RequestEnded(RequestId::random()),
             ])
             .collect();

@@ -87,9 +87,9 @@ pub enum WakeNotification {
     /// This instance of a tenant was cancelled or deleted: a running burst of it cannot commit.
     InstanceCancelled(TenantId, InstanceId),
     /// This instance is observed at the sender: a node that changes it sends [`WakeNotification::InstanceChanged`], for a while.
-    InstanceObserved(InstanceId),
+    InstanceObserved(TenantId, InstanceId),
     /// This observed instance was changed.
-    InstanceChanged(InstanceId),
+    InstanceChanged(TenantId, InstanceId),
     /// The cluster was paused or resumed: read which of them.
     PauseChanged,
     /// An instance that kept other instances of its schedule from starting has ended: a queued occurrence may start.

@@ -2,6 +2,6 @@
 -- caller:  store::instance
 -- index:   instance_pkey
 -- locks:   none
-SELECT i.id, i.version
-FROM unnest($2::text[]) u(id)
-JOIN instance i ON i.id = u.id AND i.tenant_id = $1
+SELECT i.tenant_id, i.id, i.version
+FROM unnest($1::text[], $2::text[]) u(tenant_id, id)
+JOIN instance i ON i.tenant_id = u.tenant_id AND i.id = u.id

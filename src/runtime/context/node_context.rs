@@ -229,9 +229,9 @@ impl NodeContext {
     }
 
     /// This node has changed an instance: its observers are notified, here and at other nodes.
-    pub(crate) fn committed(&self, instance: &InstanceId) {
-        if self.observed.committed(instance) {
-            let changed = WakeNotification::InstanceChanged(instance.clone());
+    pub(crate) fn committed(&self, tenant: &TenantId, instance: &InstanceId) {
+        if self.observed.committed(tenant, instance) {
+            let changed = WakeNotification::InstanceChanged(tenant.clone(), instance.clone());
             self.notifications.wake.notify([changed]);
         }
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use crate::id::InstanceId;
+use crate::id::{InstanceId, InstanceKey, TenantId};
 
 /// The most instances that are observed at a node.
 const MOST_HERE: usize = 1_000;
@@ -41,11 +41,11 @@ pub(crate) struct Observed {
 
 #[derive(Debug, Default)]
 struct State {
-    here: HashMap<InstanceId, Here>,
-    elsewhere: HashMap<InstanceId, Instant>,
+    here: HashMap<InstanceKey, Here>,
+    elsewhere: HashMap<InstanceKey, Instant>,
     next_observer: u64,
     /// Not announced yet.
-    unannounced: Vec<InstanceId>,
+    unannounced: Vec<InstanceKey>,
 }
 
 /// An instance that is observed here.
@@ -56,7 +56,7 @@ struct Here {
     observers: Vec<(u64, Arc<Changes>)>,
 }
 
-/// Changed instances that an observer has not taken yet.
+/// Changed instances that an observer has not taken yet, all of its tenant.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     pending: Mutex<BTreeSet<InstanceId>>,
@@ -87,17 +87,17 @@ impl Changes {
 #[derive(Debug)]
 pub(crate) struct Observation {
     observed: Arc<Observed>,
-    id: InstanceId,
+    key: InstanceKey,
     observer: u64,
 }
 
 impl Drop for Observation {
     fn drop(&mut self) {
         let mut state = self.observed.state();
-        if let Some(here) = state.here.get_mut(&self.id) {
+        if let Some(here) = state.here.get_mut(&self.key) {
             here.observers.retain(|(observer, _)| *observer != self.observer);
             if here.observers.is_empty() {
-                state.here.remove(&self.id);
+                state.here.remove(&self.key);
             }
         }
         self.observed.refresh(&state);
@@ -116,55 +116,56 @@ impl Observed {
 
     /// Adds an observer of an instance, which counts as changed: what came before is not lost. `None` if the maximum number
     /// of instances is already observed.
-    pub(crate) fn observe(self: &Arc<Self>, id: &InstanceId, changes: &Arc<Changes>) -> Option<Observation> {
+    pub(crate) fn observe(self: &Arc<Self>, key: InstanceKey, changes: &Arc<Changes>) -> Option<Observation> {
         let mut state = self.state();
-        let is_new = !state.here.contains_key(id);
+        let is_new = !state.here.contains_key(&key);
         if is_new && state.here.len() >= MOST_HERE {
             return None;
         }
         let observer = state.next_observer;
         state.next_observer += 1;
-        let here = state.here.entry(id.clone()).or_default();
+        let here = state.here.entry(key.clone()).or_default();
         here.observers.push((observer, Arc::clone(changes)));
         if is_new && state.unannounced.len() < MOST_HERE {
-            state.unannounced.push(id.clone());
+            state.unannounced.push(key.clone());
             self.added.notify_one();
         }
         self.refresh(&state);
-        changes.add(id);
+        changes.add(&key.1);
         Some(Observation {
             observed: Arc::clone(self),
-            id: id.clone(),
+            key,
             observer,
         })
     }
 
     /// A commit of this node has changed an instance; true if it is observed at another node.
-    pub(crate) fn committed(&self, id: &InstanceId) -> bool {
+    pub(crate) fn committed(&self, tenant: &TenantId, id: &InstanceId) -> bool {
         if !self.is_any.load(Relaxed) {
             return false;
         }
+        let key = (tenant.clone(), id.clone());
         let state = self.state();
-        state.notify(id);
-        state.elsewhere.get(id).is_some_and(|until| *until > Instant::now())
+        state.notify(&key);
+        state.elsewhere.get(&key).is_some_and(|until| *until > Instant::now())
     }
 
     /// An instance was changed by another node.
-    pub(crate) fn changed_elsewhere(&self, id: &InstanceId) {
+    pub(crate) fn changed_elsewhere(&self, key: &InstanceKey) {
         if self.is_any.load(Relaxed) {
-            self.state().notify(id);
+            self.state().notify(key);
         }
     }
 
     /// Another node announces that an instance is observed at it.
-    pub(crate) fn announced(&self, id: &InstanceId) {
+    pub(crate) fn announced(&self, key: &InstanceKey) {
         let now = Instant::now();
         let mut state = self.state();
         if state.elsewhere.len() >= MOST_ELSEWHERE {
             state.elsewhere.retain(|_, until| *until > now);
         }
-        if state.elsewhere.len() < MOST_ELSEWHERE || state.elsewhere.contains_key(id) {
-            state.elsewhere.insert(id.clone(), now + LIFETIME);
+        if state.elsewhere.len() < MOST_ELSEWHERE || state.elsewhere.contains_key(key) {
+            state.elsewhere.insert(key.clone(), now + LIFETIME);
         }
         self.refresh(&state);
     }
@@ -175,12 +176,12 @@ impl Observed {
     }
 
     /// What has not been announced yet.
-    pub(crate) fn unannounced(&self) -> Vec<InstanceId> {
+    pub(crate) fn unannounced(&self) -> Vec<InstanceKey> {
         std::mem::take(&mut self.state().unannounced)
     }
 
     /// All that is observed here; forgets what is not observed elsewhere any more.
-    pub(crate) fn here(&self) -> Vec<InstanceId> {
+    pub(crate) fn here(&self) -> Vec<InstanceKey> {
         let now = Instant::now();
         let mut state = self.state();
         state.elsewhere.retain(|_, until| *until > now);
@@ -189,22 +190,22 @@ impl Observed {
     }
 
     /// The versions of instances in the database, as far as they exist: those that differ from the last ones have changed.
-    pub(crate) fn compare(&self, asked: &[InstanceId], versions: &HashMap<InstanceId, i64>) {
+    pub(crate) fn compare(&self, asked: &[InstanceKey], versions: &HashMap<InstanceKey, i64>) {
         let mut state = self.state();
-        for id in asked {
-            let Some(here) = state.here.get_mut(id) else { continue };
-            let version = versions.get(id).copied();
+        for key in asked {
+            let Some(here) = state.here.get_mut(key) else { continue };
+            let version = versions.get(key).copied();
             if here.version.replace(version).is_some_and(|before| before != version) {
-                state.notify(id);
+                state.notify(key);
             }
         }
     }
 }
 
 impl State {
-    fn notify(&self, id: &InstanceId) {
-        if let Some(here) = self.here.get(id) {
-            here.observers.iter().for_each(|(_, changes)| changes.add(id));
+    fn notify(&self, key: &InstanceKey) {
+        if let Some(here) = self.here.get(key) {
+            here.observers.iter().for_each(|(_, changes)| changes.add(&key.1));
         }
     }
 }
@@ -212,6 +213,10 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn key(tenant: &str, id: &str) -> InstanceKey {
+        (TenantId::new(tenant), InstanceId::new(id))
+    }
 
     async fn taken(changes: &Changes) -> Vec<InstanceId> {
         let taking = tokio::time::timeout(Duration::from_millis(1), changes.take());
@@ -221,44 +226,58 @@ mod tests {
     #[tokio::test]
     async fn changes_reach_the_observers_of_an_instance_until_they_end() {
         let observed = Arc::new(Observed::default());
-        let (id, other, changes) = (InstanceId::new("i"), InstanceId::new("o"), Arc::new(Changes::default()));
-        assert!(!observed.committed(&id));
-        let observation = observed.observe(&id, &changes).unwrap();
-        assert_eq!(taken(&changes).await, std::slice::from_ref(&id), "for what came before");
-        assert_eq!(observed.unannounced(), std::slice::from_ref(&id));
-        assert!(!observed.committed(&id) && !observed.committed(&other));
-        observed.changed_elsewhere(&id);
-        assert_eq!(taken(&changes).await, std::slice::from_ref(&id));
+        let (own, foreign, changes) = (key("", "i"), key("t", "i"), Arc::new(Changes::default()));
+        let (tenant, id) = &own;
+        let committed = |key: &InstanceKey| observed.committed(&key.0, &key.1);
+        assert!(!committed(&own));
+        let observation = observed.observe(own.clone(), &changes).unwrap();
+        assert_eq!(taken(&changes).await, std::slice::from_ref(id), "for what came before");
+        assert_eq!(observed.unannounced(), std::slice::from_ref(&own));
+        assert!(!observed.committed(tenant, &InstanceId::new("o")));
+        assert!(!committed(&own));
+        assert_eq!(taken(&changes).await, std::slice::from_ref(id));
+        observed.changed_elsewhere(&own);
+        assert_eq!(taken(&changes).await, std::slice::from_ref(id));
+
+        // An instance of another tenant with the same id is another one.
+        assert!(!committed(&foreign));
+        observed.changed_elsewhere(&foreign);
+        observed.announced(&foreign);
+        assert!(committed(&foreign) && !observed.state().elsewhere.contains_key(&own));
         assert!(taken(&changes).await.is_empty());
 
-        let ids = observed.here();
-        let at = |version| HashMap::from([(id.clone(), version)]);
-        observed.compare(&ids, &at(3));
+        let keys = observed.here();
+        let at = |version| HashMap::from([(own.clone(), version), (foreign.clone(), 2 * version)]);
+        observed.compare(&keys, &at(3));
         assert!(taken(&changes).await.is_empty());
-        observed.compare(&ids, &at(3));
+        observed.compare(&keys, &at(3));
         assert!(taken(&changes).await.is_empty());
         for versions in [at(4), HashMap::new()] {
-            observed.compare(&ids, &versions);
-            assert_eq!(taken(&changes).await, std::slice::from_ref(&id));
+            observed.compare(&keys, &versions);
+            assert_eq!(taken(&changes).await, std::slice::from_ref(id));
         }
         drop(observation);
-        assert!(observed.here().is_empty() && !observed.is_any.load(Relaxed));
+        assert!(observed.here().is_empty());
+        observed.state().elsewhere.clear();
+        observed.here();
+        assert!(!observed.is_any.load(Relaxed));
     }
 
     #[test]
     fn what_is_announced_is_notified_and_all_is_bounded() {
         let observed = Arc::new(Observed::default());
         let changes = Arc::new(Changes::default());
-        let id = |n: usize| InstanceId::new(format!("i{n}"));
+        let key = |n: usize| key("", &format!("i{n}"));
+        let committed = |n: usize| observed.committed(&key(n).0, &key(n).1);
         for n in 0..MOST_ELSEWHERE + 10 {
-            observed.announced(&id(n));
+            observed.announced(&key(n));
         }
-        assert!(observed.committed(&id(7)) && !observed.committed(&id(MOST_ELSEWHERE + 1)));
+        assert!(committed(7) && !committed(MOST_ELSEWHERE + 1));
         let observations: Vec<_> = (0..MOST_HERE)
-            .map(|n| observed.observe(&id(n), &changes).unwrap())
+            .map(|n| observed.observe(key(n), &changes).unwrap())
             .collect();
-        assert!(observed.observe(&id(MOST_HERE), &changes).is_none());
-        assert!(observed.observe(&id(0), &changes).is_some());
+        assert!(observed.observe(key(MOST_HERE), &changes).is_none());
+        assert!(observed.observe(key(0), &changes).is_some());
         assert_eq!(observed.here().len(), observations.len());
     }
 }

@@ -116,7 +116,7 @@ async fn try_alter<T>(
     drop(guard);
     match outcome {
         CommitOutcome::Committed(commit) => {
-            node.committed(id);
+            node.committed(tenant, id);
             Ok(Some((made, Some(commit))))
         }
         CommitOutcome::VersionConflict | CommitOutcome::ClaimLost | CommitOutcome::Busy => Ok(None),

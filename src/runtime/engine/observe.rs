@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Engine;
-use crate::id::InstanceId;
+use crate::id::{InstanceId, TenantId};
 use crate::runtime::context::observed::{Changes, Observation, Observed};
 use crate::{Error, Result};
 
@@ -14,15 +14,17 @@ const MOST_INSTANCES: usize = 20;
 #[derive(Debug)]
 pub struct InstanceObserver {
     observed: Arc<Observed>,
+    tenant: TenantId,
     changes: Arc<Changes>,
     observations: Vec<(InstanceId, Observation)>,
 }
 
 impl Engine {
-    /// An observer that does not observe anything yet.
+    /// An observer of instances of this engine's tenant, which does not observe anything yet.
     pub fn observer(&self) -> InstanceObserver {
         InstanceObserver {
             observed: Arc::clone(&self.inner.observed),
+            tenant: self.tenant.clone(),
             changes: Arc::default(),
             observations: Vec::new(),
         }
@@ -37,7 +39,7 @@ impl InstanceObserver {
             return Ok(());
         }
         let observation = if self.observations.len() < MOST_INSTANCES {
-            self.observed.observe(id, &self.changes)
+            self.observed.observe((self.tenant.clone(), id.clone()), &self.changes)
         } else {
             None
         };

@@ -332,7 +332,7 @@ async fn write(node: &NodeContext, imports: Vec<Import>) -> Result<u64> {
     let mut done = 0;
     for Import { request, due_in } in imports {
         failpoint::hit("import.before").await?;
-        let (id, read) = (request.instance.clone(), Instant::now());
+        let (tenant, id, read) = (request.tenant.clone(), request.instance.clone(), Instant::now());
         let guard = InstanceLock::not_needed(&id);
         let CommitReply { outcome, .. } = node.commits.writer.commit(request, guard).await?;
         failpoint::hit("import.committed").await?;
@@ -348,7 +348,7 @@ async fn write(node: &NodeContext, imports: Vec<Import>) -> Result<u64> {
             }
         }
         done += 1;
-        node.committed(&id);
+        node.committed(&tenant, &id);
         // The inbox may have kept events for it.
         node.work_accepted(Some(&id), None, 1);
         if let Some(due_in) = due_in {

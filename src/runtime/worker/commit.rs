@@ -73,7 +73,7 @@ impl Finished {
         };
         requests::reply(node, &key.1, ended_requests).await;
         activity_faults::report(&state, incidents);
-        after.report(node, &key.1, &commit, clock);
+        after.report(node, (&key.0, &key.1), &commit, clock);
         let consumed = consumed(&rows, &unmatched);
         if !yielded {
             return Ok(Committed::Done {

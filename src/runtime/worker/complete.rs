@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::backoff::backoff;
 use super::release::release_claims;
 use crate::execution::{BurstResult, InstanceState, InstanceTimestamps, Status};
-use crate::id::{InstanceId, WorkId};
+use crate::id::{InstanceId, TenantId, WorkId};
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::replies::Reply;
 use crate::store::claim::{ClaimedRow, InstanceKey, Release, ReleaseCause};
@@ -68,7 +68,13 @@ impl AfterCommit {
     }
 
     /// Wakes what is to continue with it, here and at other nodes.
-    pub(super) fn report(&self, node: &NodeContext, instance: &InstanceId, commit: &Commit, clock: DatabaseClock) {
+    pub(super) fn report(
+        &self,
+        node: &NodeContext,
+        (tenant, instance): (&TenantId, &InstanceId),
+        commit: &Commit,
+        clock: DatabaseClock,
+    ) {
         if commit.refused_children > 0 {
             tracing::warn!(
                 instance = ?instance.as_str(),
@@ -79,7 +85,7 @@ impl AfterCommit {
         if self.works > 0 {
             node.work_accepted(None, None, self.works);
         }
-        node.committed(instance);
+        node.committed(tenant, instance);
         if self.events > 0 {
             // After a crash the check-ins of the other nodes show them.
             node.claims.fan_outs.notify_one();

@@ -304,7 +304,7 @@ impl Family {
         failpoint::hit("child.committed").await?;
         let max_bytes = node.interpreter.options().max_value_bytes;
         activity_faults::report(&result.state, 0);
-        after.report(node, &child.id, &commit, *clock);
+        after.report(node, (tenant, &child.id), &commit, *clock);
         // As after the commit of a burst.
         tokio::task::yield_now().await;
         Ok(ChildRun::Committed(CommittedChild {

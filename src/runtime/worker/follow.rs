@@ -1,13 +1,10 @@
 //! Follows what other nodes need or report (pauses of the cluster, observed instances, freed locks, and the keys of links) until
 //! the incarnation stops.
 
-use std::collections::HashMap;
-
 use futures_util::StreamExt;
 use tokio::time::MissedTickBehavior;
 
-use crate::Result;
-use crate::id::{InstanceId, TenantId};
+use crate::id::InstanceKey;
 use crate::runtime::context::locks::instances_of;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::observed::ANNOUNCE_INTERVAL;
@@ -98,12 +95,12 @@ pub(crate) async fn observed(node: &NodeContext) {
                     return;
                 }
                 reports.borrow_and_update();
-                let ids = observed.here();
-                if ids.is_empty() {
+                let keys = observed.here();
+                if keys.is_empty() {
                     continue;
                 }
-                match versions(node, &ids).await {
-                    Ok(versions) => observed.compare(&ids, &versions),
+                match instance::versions(node.database.reads.by_key(), &keys).await {
+                    Ok(versions) => observed.compare(&keys, &versions),
                     Err(error) => tracing::debug!(%error, "the versions of observed instances cannot be read"),
                 }
             }
@@ -111,13 +108,9 @@ pub(crate) async fn observed(node: &NodeContext) {
     }
 }
 
-fn send(node: &NodeContext, ids: Vec<InstanceId>) {
-    if !ids.is_empty() {
-        let notifications = ids.into_iter().map(WakeNotification::InstanceObserved);
-        node.notifications.wake.notify(notifications);
+fn send(node: &NodeContext, keys: Vec<InstanceKey>) {
+    if !keys.is_empty() {
+        let observed = |(tenant, id)| WakeNotification::InstanceObserved(tenant, id);
+        node.notifications.wake.notify(keys.into_iter().map(observed));
     }
-}
-
-async fn versions(node: &NodeContext, ids: &[InstanceId]) -> Result<HashMap<InstanceId, i64>> {
-    instance::versions(node.database.reads.by_key(), &TenantId::default(), ids).await
 }

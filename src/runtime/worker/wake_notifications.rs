@@ -39,8 +39,12 @@ pub(crate) async fn receive(node: Arc<NodeContext>, mut notifications: WakeSubsc
                 WakeNotification::InstanceCancelled(tenant, instance) => {
                     claims.cancel(&(tenant.clone(), instance.clone()));
                 }
-                WakeNotification::InstanceObserved(instance) => node.observed.announced(instance),
-                WakeNotification::InstanceChanged(instance) => node.observed.changed_elsewhere(instance),
+                WakeNotification::InstanceObserved(tenant, instance) => {
+                    node.observed.announced(&(tenant.clone(), instance.clone()));
+                }
+                WakeNotification::InstanceChanged(tenant, instance) => {
+                    node.observed.changed_elsewhere(&(tenant.clone(), instance.clone()));
+                }
                 WakeNotification::PauseChanged => node.pause.read_again(),
                 WakeNotification::OverlapEnded => schedules.overlap_ended(),
                 WakeNotification::ReplyAwaited(work) => node.notifications.wake.remember_awaited(*work),

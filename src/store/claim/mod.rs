@@ -24,6 +24,7 @@ use super::instance::Generation;
 use super::request::HTTP_ROUTE;
 use crate::db::{Pool, columns};
 use crate::failpoint;
+pub(crate) use crate::id::InstanceKey;
 use crate::id::{BookmarkId, ClaimNo, Incarnation, InstanceId, InstanceVersion, TenantId, VersionId, WorkId};
 use crate::{Error, Result};
 
@@ -45,9 +46,6 @@ const MINE: &str = include_str!("../../../sql/queries/work/list_claimed.sql");
 
 /// From so many crashes on a row is isolated: it runs alone. The statements have the same number.
 const ISOLATE_AFTER_CRASHES: i32 = 2;
-
-/// An instance of a tenant.
-pub(crate) type InstanceKey = (TenantId, InstanceId);
 
 /// A version of a definition of a tenant.
 pub(crate) type VersionKey = (TenantId, VersionId);

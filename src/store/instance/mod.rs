@@ -15,7 +15,7 @@ use super::code::{StatusCode, SubStatusCode};
 use super::commit::DefinitionRef;
 use crate::Result;
 use crate::db::{Pool, columns};
-use crate::id::{BookmarkId, DefinitionId, InstanceId, InstanceVersion, TenantId, VersionId};
+use crate::id::{BookmarkId, DefinitionId, InstanceId, InstanceKey, InstanceVersion, TenantId, VersionId};
 
 const CHILD: &str = include_str!("../../../sql/queries/instance/child.sql");
 const FIND: &str = include_str!("../../../sql/queries/instance/find.sql");
@@ -220,11 +220,17 @@ pub(crate) async fn state_of_child(pool: &Pool, tenant: &TenantId, id: &Instance
 }
 
 /// The versions of instances, as far as they exist.
-pub(crate) async fn versions(pool: &Pool, tenant: &TenantId, ids: &[InstanceId]) -> Result<HashMap<InstanceId, i64>> {
-    let ids: Vec<&str> = ids.iter().map(InstanceId::as_str).collect();
-    let rows = pool.query(VERSIONS, &[&tenant.as_str(), &ids]).await?;
-    let at = columns!(rows; id, version)?;
-    let version = |row: &Row| (InstanceId::new(row.get::<_, String>(at.id)), row.get(at.version));
+pub(crate) async fn versions(pool: &Pool, keys: &[InstanceKey]) -> Result<HashMap<InstanceKey, i64>> {
+    let (tenants, ids): (Vec<&str>, Vec<&str>) = keys.iter().map(|(tenant, id)| (tenant.as_str(), id.as_str())).unzip();
+    let rows = pool.query(VERSIONS, &[&tenants, &ids]).await?;
+    let at = columns!(rows; tenant_id, id, version)?;
+    let version = |row: &Row| {
+        let key = (
+            TenantId::new(row.get::<_, String>(at.tenant_id)),
+            InstanceId::new(row.get::<_, String>(at.id)),
+        );
+        (key, row.get(at.version))
+    };
     Ok(rows.iter().map(version).collect())
 }
 
