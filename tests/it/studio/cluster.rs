@@ -1,11 +1,11 @@
-//! Studio on three nodes behind a proxy that gives each connection to the next one, while one of them is killed.
+//! Studio on three nodes behind HAProxy, which gives each request to the next one, while one of them is killed.
 
 use serde_json::json;
 
 use super::{Studio, event, line, on_flowchart, select, settings};
 use crate::support::TestDatabase;
+use crate::support::haproxy::HaProxy;
 use crate::support::node::{NAMES, Node, assert_invariants};
-use crate::support::round_robin::RoundRobin;
 use crate::support::single_node::KEY;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,14 +31,14 @@ async fn a_killed_node_is_not_seen_in_studio() {
         .await;
     http.publish(&on_flowchart("waiting", "Waiting", event("wait", "Go")))
         .await;
-    let addresses = nodes.iter().map(|node| node.http.as_ref().unwrap().address()).collect();
-    let proxy = RoundRobin::start(addresses).await;
+    let proxy = HaProxy::in_front_of(&nodes).await;
+    let base = format!("http://{}", proxy.address());
 
     // A viewer observes through one node, while another one commits, and a third one is killed.
     let started = http.execute("waiting", &json!({})).await;
     let id = started["workflowState"]["id"].as_str().unwrap().to_owned();
     let path = format!("workflows/instances/{id}/view");
-    let studio = Studio::signed_in_at(&proxy.url(), "cluster", &path).await;
+    let studio = Studio::signed_in_at(&base, "cluster", &path).await;
     studio.page.wait_for_text("Event - Started").await;
     nodes[0].child.kill9();
     http.trigger("Go", &json!({})).await;

@@ -33,6 +33,17 @@ const ENTRIES: &str =
 pub(crate) const PUBLISH: &str = "document.querySelector('.mud-toolbar button.mud-primary-text')";
 pub(crate) const RUN: &str = "document.querySelector('.mud-toolbar button.mud-success-text')";
 
+const DIALOG_IS_OPEN: &str = "document.getElementById('ms-sign-in').open";
+
+/// Who is signed in.
+const NAME: &str = "document.getElementById('ms-user-name').textContent";
+
+/// The password of all users.
+const PASSWORD: &str = "correct horse";
+
+/// The user of most flows.
+const ADMINISTRATOR: &str = "grace";
+
 /// The settings of a node that offers Studio.
 pub(crate) fn settings() -> Vec<String> {
     let named = std::env::var("MAINSPRING_TEST_STUDIO")
@@ -55,7 +66,7 @@ pub(crate) struct Studio {
 }
 
 impl Studio {
-    /// Opens a path at an address, which asks for the key.
+    /// Opens a path at an address, which asks who one is.
     pub(crate) async fn open(base: &str, name: &str, path: &str) -> Self {
         let program = browser::program().expect("a browser: `apt-get install chromium`, or MAINSPRING_TEST_BROWSER");
         let browser = Browser::start(&program).await;
@@ -75,20 +86,40 @@ impl Studio {
         studio
     }
 
-    /// The same at a page of Studio, with the key entered.
-    pub(crate) async fn signed_in_at(base: &str, name: &str, path: &str) -> Self {
-        let studio = Self::open(base, name, &format!("studio/{path}")).await;
-        studio.sign_in(KEY).await;
+    /// The same, signed in as a user with a password.
+    async fn open_as_administrator(base: &str, name: &str, path: &str) -> Self {
+        let http = Http::new(base).with_key(KEY);
+        // Studio is opened several times on some nodes.
+        if http.get("identity/users").await.expect(200)["users"] == json!([]) {
+            add_user(&http, ADMINISTRATOR, "admin").await;
+        }
+        let studio = Self::open(base, name, path).await;
+        studio.enter_password(Some(ADMINISTRATOR), PASSWORD).await;
+        studio.page.wait(&format!("{NAME} === '{ADMINISTRATOR}'")).await;
         studio
+    }
+
+    /// The same at a page of Studio.
+    pub(crate) async fn signed_in_at(base: &str, name: &str, path: &str) -> Self {
+        Self::open_as_administrator(base, name, &format!("studio/{path}")).await
     }
 
     /// The same at the list of definitions.
     pub(crate) async fn signed_in(base: &str, name: &str) -> Self {
-        let studio = Self::open(base, name, "").await;
-        studio.sign_in(KEY).await;
+        let studio = Self::open_as_administrator(base, name, "").await;
         // The list has its rows, or says that there are none.
         studio.page.wait("document.querySelector('.ms-page tbody tr')").await;
         studio
+    }
+
+    /// Enters a name, unless it is that of the session, and a password.
+    pub(crate) async fn enter_password(&self, name: Option<&str>, password: &str) {
+        self.page.wait(DIALOG_IS_OPEN).await;
+        if let Some(name) = name {
+            self.page.fill("document.getElementById('ms-name')", name).await;
+        }
+        self.page.fill("document.getElementById('ms-password')", password).await;
+        self.page.click_text("#ms-password-form button", "Sign in").await;
     }
 
     /// Enters a key.
@@ -335,6 +366,13 @@ pub(crate) fn field(label: &str) -> String {
             && c.getBoundingClientRect().width && c.querySelector('input:not([type=hidden]), textarea, .mud-select-input-extended, .mud-select-input'))
             ?.querySelector('input:not([type=hidden]), textarea, div.mud-select-input-extended, div.mud-select-input')"
     )
+}
+
+/// Adds a user with a role; its id.
+pub(crate) async fn add_user(http: &Http, name: &str, role: &str) -> String {
+    let user = json!({"name": name, "password": PASSWORD, "roles": [role]});
+    let added = http.post("identity/users", &user).await.expect(200);
+    added["id"].as_str().unwrap().to_owned()
 }
 
 /// A node that offers Studio, with these definitions published.

@@ -3,17 +3,17 @@
 use reqwest::Method;
 use serde_json::json;
 
-use super::{Studio, event, line, node_with, on_flowchart, saves_answered, select, settings};
+use super::{
+    DIALOG_IS_OPEN, NAME, PASSWORD, Studio, add_user, event, line, node_with, on_flowchart, saves_answered, select,
+    settings,
+};
 use crate::support::browser::Page;
+use crate::support::haproxy::HaProxy;
 use crate::support::node::{NAMES, Node, assert_invariants};
 use crate::support::openid_provider::OpenIdProvider;
-use crate::support::round_robin::RoundRobin;
 use crate::support::single_node::{KEY, SingleNode};
 use crate::support::{Http, TIMEOUT, TestDatabase, poll_until};
 
-const DIALOG_IS_OPEN: &str = "document.getElementById('ms-sign-in').open";
-const NAME: &str = "document.getElementById('ms-user-name').textContent";
-const PASSWORD: &str = "correct horse";
 const TOKEN: &str = "document.querySelector('elsa-backend-provider').getAttribute('access-token')";
 
 /// A node that takes tokens of the provider, and has a key. It has read the issuer.
@@ -196,39 +196,19 @@ async fn a_sign_in_that_does_not_succeed_says_why() {
     node.assert_invariants();
 }
 
-/// Adds a user with a role; its id.
-async fn add_user(http: &Http, name: &str, role: &str) -> String {
-    let user = json!({"name": name, "password": PASSWORD, "roles": [role]});
-    let added = http.post("identity/users", &user).await.expect(200);
-    added["id"].as_str().unwrap().to_owned()
-}
-
-/// Enters a name, unless it is that of the session, and a password.
-async fn enter(studio: &Studio, name: Option<&str>, password: &str) {
-    studio.page.wait(DIALOG_IS_OPEN).await;
-    if let Some(name) = name {
-        studio.page.fill("document.getElementById('ms-name')", name).await;
-    }
-    studio
-        .page
-        .fill("document.getElementById('ms-password')", password)
-        .await;
-    studio.page.click_text("#ms-password-form button", "Sign in").await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_signs_in_with_a_password_and_a_wrong_one_is_refused() {
     let quick = on_flowchart("quick", "Quick", line("say", "Hello"));
     let node = node_with(&["--access-token-lifetime", "6s"], &[quick]).await;
     add_user(&node.http, "ada", "author").await;
     let studio = Studio::open(&format!("http://{}", node.address), "sign-in-password", "").await;
-    enter(&studio, Some("ada"), "wrong horse").await;
+    studio.enter_password(Some("ada"), "wrong horse").await;
     studio
         .page
         .wait_for_text("The user name or the password is wrong.")
         .await;
     studio.screenshot("1-wrong").await;
-    enter(&studio, None, PASSWORD).await;
+    studio.enter_password(None, PASSWORD).await;
     studio.page.wait(&format!("{NAME} === 'ada'")).await;
     studio.wait_for_row("Quick").await;
     let first = studio.page.wait(TOKEN).await;
@@ -257,7 +237,7 @@ async fn a_password_that_changes_during_an_edit_is_asked_in_place() {
     let node = node_with(&[], &[quick]).await;
     let id = add_user(&node.http, "ada", "author").await;
     let studio = Studio::open(&format!("http://{}", node.address), "sign-in-in-place", "").await;
-    enter(&studio, Some("ada"), PASSWORD).await;
+    studio.enter_password(Some("ada"), PASSWORD).await;
     studio.wait_for_row("Quick").await;
     studio.open_page("workflows/definitions/quick/edit").await;
     select(&studio, "say", "Text").await;
@@ -269,12 +249,12 @@ async fn a_password_that_changes_during_an_edit_is_asked_in_place() {
     studio.page.wait(DIALOG_IS_OPEN).await;
     studio.page.wait_for_text("Your session has ended").await;
     studio.screenshot("1-asked").await;
-    enter(&studio, None, PASSWORD).await;
+    studio.enter_password(None, PASSWORD).await;
     studio
         .page
         .wait_for_text("The user name or the password is wrong.")
         .await;
-    enter(&studio, None, "another horse").await;
+    studio.enter_password(None, "another horse").await;
     let latest = "workflow-definitions/by-definition-id/quick?versionOptions=Latest";
     studio
         .wait_for_api(latest, "the edit", |body| {
@@ -300,13 +280,12 @@ async fn after_a_kill_no_user_signs_in_again() {
     http.publish(&on_flowchart("quick", "Quick", line("say", "Hello")))
         .await;
     add_user(&http, "ada", "author").await;
-    let addresses = nodes.iter().map(|node| node.http.as_ref().unwrap().address()).collect();
-    let proxy = RoundRobin::start(addresses).await;
-    let studio = Studio::open(&proxy.url(), "sign-in-cluster", "").await;
-    enter(&studio, Some("ada"), PASSWORD).await;
+    let proxy = HaProxy::in_front_of(&nodes).await;
+    let studio = Studio::open(&format!("http://{}", proxy.address()), "sign-in-cluster", "").await;
+    studio.enter_password(Some("ada"), PASSWORD).await;
     studio.wait_for_row("Quick").await;
     nodes[0].child.kill9();
-    for _ in 0..2 {
+    for edition in 2..4 {
         let token = studio.page.wait(TOKEN).await;
         studio.page.wait(&format!("{TOKEN} !== {token}")).await;
         studio.follow("Instances").await;
@@ -316,6 +295,14 @@ async fn after_a_kill_no_user_signs_in_again() {
             .await;
         studio.follow("Definitions").await;
         studio.wait_for_row("Quick").await;
+        studio.open_page("workflows/definitions/quick/edit").await;
+        select(&studio, "say", "Text").await;
+        let text = format!("Edition {edition}");
+        studio.fill("Text", &text).await;
+        let latest = "workflow-definitions/by-definition-id/quick?versionOptions=Latest";
+        studio
+            .wait_for_api(latest, "the edit", |body| body.to_string().contains(&text))
+            .await;
     }
     assert_eq!(studio.page.eval(DIALOG_IS_OPEN).await, json!(false));
     studio.screenshot("1-after-the-kill").await;

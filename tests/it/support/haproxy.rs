@@ -60,6 +60,15 @@ impl HaProxy {
         proxy
     }
 
+    /// Starts it in front of these nodes, and waits until it sends requests to all of them.
+    pub(crate) async fn in_front_of(nodes: &[Node]) -> Self {
+        let names: Vec<&str> = nodes.iter().map(|node| node.name).collect();
+        let proxy = Self::start(&names).await;
+        nodes.iter().for_each(|node| proxy.serve(node));
+        proxy.waits_for(nodes.len()).await;
+        proxy
+    }
+
     /// Where clients reach the nodes.
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)

@@ -26,7 +26,6 @@ pub(crate) mod receiver;
 pub(crate) mod redis;
 #[cfg(feature = "redis")]
 pub(crate) mod redis_cluster;
-pub(crate) mod round_robin;
 pub(crate) mod routes;
 pub(crate) mod schedule_load;
 #[cfg(feature = "redis")]
