@@ -1,6 +1,6 @@
 //! Who sends a request: its credential, asked of what can know it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use super::api_key::ApiKey;
 use super::credential::{Credential, Refusal};
@@ -82,10 +82,26 @@ impl Authenticator {
     pub(crate) async fn authenticate(&self, credential: Credential<'_>) -> Result<Option<Caller>, Refusal> {
         for source in self.sources.iter() {
             if let Some(caller) = source.authenticate(credential).await? {
+                if matches!(source, Source::Local(_)) {
+                    self.warn_of_static_key();
+                }
                 return Ok(Some(caller));
             }
         }
         Ok(None)
+    }
+
+    /// Once this process has met a user or an application, nothing needs the static key.
+    fn warn_of_static_key(&self) {
+        static WARNED: Once = Once::new();
+        if self.sources.iter().any(|source| matches!(source, Source::StaticKey(_))) {
+            WARNED.call_once(|| {
+                tracing::warn!(
+                    "the --api-key permits everything, and the audit does not tell who uses it; give each program a key of its \
+                     own (`mainspring key add`), and start without it"
+                );
+            });
+        }
     }
 
     /// Whether requests need a credential: there is a static key, a user, an application or a provider.

@@ -8,7 +8,12 @@ use crate::identity::Permissions;
 use crate::runtime::{ApplicationSummary, IdentityAdmin, NewKey};
 
 pub(super) async fn run(common: &Common, of: &TenantOf, command: &KeyCommand) -> Result<(), Failure> {
-    let admin = IdentityAdmin::connect(&common.database_url()?, &common.schema, of.tenant()).await?;
+    let (words, name) = match command {
+        KeyCommand::Add(key) => ("mainspring key add", key.name.as_str()),
+        KeyCommand::List => ("mainspring key list", ""),
+        KeyCommand::Revoke(key) => ("mainspring key revoke", key.name.as_str()),
+    };
+    let admin = IdentityAdmin::connect(&common.database_url()?, &common.schema, of.tenant(), words, name).await?;
     match command {
         KeyCommand::Add(key) => {
             let new = NewKey {

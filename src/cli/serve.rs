@@ -101,19 +101,12 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
 
 /// Refuses to serve others without a credential, and warns of what permits more than it should.
 async fn check_callers(engine: &Engine, settings: &Serve) -> Result<(), Failure> {
-    let has_callers = engine.has_callers().await?;
-    let has_credentials = has_callers || settings.openid.is_given();
+    let has_credentials = engine.has_callers().await? || settings.openid.is_given();
     settings.check_open(has_credentials)?;
     if settings.is_open(has_credentials) {
         tracing::warn!(
             "{} accepts all requests without a key (--allow-anonymous); add a user or give an --api-key to restrict it",
             settings.listen
-        );
-    }
-    if has_callers && settings.api_key().is_some() {
-        tracing::warn!(
-            "the --api-key permits everything, and the audit does not tell who uses it; give each program a key of its own \
-             (`mainspring key add`), and start without it"
         );
     }
     Ok(())

@@ -13,7 +13,14 @@ use crate::runtime::{IdentityAdmin, NewUser, UserChange, UserSummary};
 const LONGEST: u64 = 4096;
 
 pub(super) async fn run(common: &Common, of: &TenantOf, command: &UserCommand) -> Result<(), Failure> {
-    let admin = IdentityAdmin::connect(&common.database_url()?, &common.schema, of.tenant()).await?;
+    let (words, name) = match command {
+        UserCommand::Add(user) => ("mainspring user add", user.name.as_str()),
+        UserCommand::List => ("mainspring user list", ""),
+        UserCommand::Disable(user) => ("mainspring user disable", user.name.as_str()),
+        UserCommand::Enable(user) => ("mainspring user enable", user.name.as_str()),
+        UserCommand::Password(user) => ("mainspring user password", user.name.as_str()),
+    };
+    let admin = IdentityAdmin::connect(&common.database_url()?, &common.schema, of.tenant(), words, name).await?;
     match command {
         UserCommand::Add(user) => {
             let new = NewUser {
@@ -58,7 +65,7 @@ fn disabled(is_disabled: bool) -> UserChange {
 async fn changed(admin: &IdentityAdmin, name: &str, change: UserChange) -> Result<UserSummary, Failure> {
     let user = admin.user_named(name).await?;
     // Who has the database may do everything.
-    Ok(admin.change_user(&Caller::static_key(), &user.id, change).await?)
+    Ok(admin.change_user(&Caller::command(), &user.id, change).await?)
 }
 
 /// The first line of standard input.

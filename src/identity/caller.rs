@@ -14,6 +14,8 @@ pub(crate) enum CallerKind {
     Application,
     /// A token that the cluster gave to a user.
     User,
+    /// A command of the program, which has the database.
+    Command,
     /// A token of another issuer, by its URL.
     External {
         /// The `iss` of the token.
@@ -37,6 +39,7 @@ impl CallerKind {
             Self::ApiKey => "api-key",
             Self::Application => "application",
             Self::User => "user",
+            Self::Command => "command",
             Self::External { .. } => "external",
         }
     }
@@ -66,6 +69,11 @@ impl Caller {
     /// The holder of the static key.
     pub(crate) fn static_key() -> Self {
         Self::with_everything(CallerKind::ApiKey, "API key")
+    }
+
+    /// A command of the program.
+    pub(crate) fn command() -> Self {
+        Self::with_everything(CallerKind::Command, "command")
     }
 
     fn with_everything(kind: CallerKind, name: &str) -> Self {

@@ -19,6 +19,7 @@ pub(crate) struct RequestOrigin {
     /// It only reads: nothing of it is in the audit.
     pub(crate) is_reading: bool,
     is_noted: AtomicBool,
+    is_handed_over: AtomicBool,
 }
 
 impl RequestOrigin {
@@ -32,6 +33,7 @@ impl RequestOrigin {
             target: String::new(),
             is_reading: false,
             is_noted: AtomicBool::new(false),
+            is_handed_over: AtomicBool::new(false),
         }
     }
 
@@ -43,6 +45,16 @@ impl RequestOrigin {
     /// Whether a transaction is to write its entry.
     pub(crate) fn is_to_note(&self) -> bool {
         !self.is_reading && !self.is_noted()
+    }
+
+    /// Another task is about to write its entry beside a change, which goes on without the client.
+    pub(crate) fn handed_over(&self) {
+        self.is_handed_over.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether another task may still write its entry.
+    pub(crate) fn is_handed_over(&self) -> bool {
+        self.is_handed_over.load(Ordering::Relaxed)
     }
 
     /// Its entry is committed: the next transactions of the same request write none.

@@ -255,6 +255,12 @@ async fn claims_become_permissions_by_the_settings() {
         ),
         (json!({"org": {"id": 7}}), "`org.id` is no text"),
         (json!({}), "`org.id` is missing"),
+        (json!({"org": {"id": ""}}), "`org.id` is empty"),
+        (json!({"org": {"id": " "}}), "`org.id` is empty"),
+        (
+            json!({"org": {"id": "north "}}),
+            "`org.id` is empty, or has white space around it",
+        ),
     ] {
         assert!(permissions(more.clone()).await.unwrap_err().contains(part), "{more}");
     }

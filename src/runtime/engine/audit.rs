@@ -44,7 +44,7 @@ pub struct AuditRecord {
     /// Why it was not accepted: the code of the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// `anonymous`, `api-key`, `application`, `user` or `external`.
+    /// `anonymous`, `api-key`, `application`, `user`, `external`, or `command`: one of the program, which has the database.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller_kind: Option<String>,
     /// The id of the user or application, or the `sub` of a token of another issuer.
@@ -62,10 +62,10 @@ pub struct AuditRecord {
     /// The method of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// Its route, such as `/elsa/api/workflow-instances/{id}`.
+    /// Its route, such as `/elsa/api/workflow-instances/{id}`, or the command, such as `mainspring user add`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub route: Option<String>,
-    /// What the parameters of the route are in its path, with `/` between them.
+    /// What the parameters of the route are in its path, with `/` between them, or the name that the command is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// The instance that it was for.
@@ -212,10 +212,13 @@ impl Engine {
         }
     }
 
-    /// Notes the request of this engine whose client is gone before its answer, unless the transaction of its change did.
+    /// Notes the request of this engine whose client is gone before its answer, unless the transaction of its change did, or the
+    /// statement that accepts it is about to.
     #[cfg(feature = "http")]
     pub(crate) fn note_unanswered_request(&self) {
-        drop(self.noting(500, Some("client-gone")));
+        if self.origin.as_ref().is_none_or(|origin| !origin.is_handed_over()) {
+            drop(self.noting(500, Some("client-gone")));
+        }
     }
 
     #[cfg(feature = "http")]

@@ -198,6 +198,9 @@ impl Acceptor {
             .instance(start.instance.as_str())
         };
         let deadline = Instant::now() + UNSEEDED_TIMEOUT;
+        if let Some(origin) = &start.origin {
+            origin.handed_over();
+        }
         let outcome = loop {
             let (reply, answer) = oneshot::channel();
             self.sender.send((start.clone(), reply)).await.map_err(|_| unknown())?;

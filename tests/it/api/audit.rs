@@ -1,9 +1,13 @@
 //! The audit: each request that changes something has one entry, in the transaction of its change.
 
+use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
-use crate::support::Http;
+use crate::support::node::{Node, assert_invariants};
 use crate::support::single_node::{KEY, SingleNode, waits_for};
+use crate::support::{Gate, Http, TIMEOUT, TestDatabase, poll_until};
 
 /// The entries that meet some criteria, the newest first.
 async fn entries(http: &Http, criteria: &str) -> Vec<Value> {
@@ -65,6 +69,16 @@ async fn each_request_that_changes_something_has_one_entry_and_no_other_request_
         .await
         .expect(200);
     only(http, &mut seen, "/workflow-definitions/{id}/bulk-dispatch").await;
+    // So is the repeat of such a request, whose first start is none.
+    for _ in 0..2 {
+        let headers = [("idempotency-key", "many")];
+        let bulk = json!({"count": 3});
+        let path = "workflow-definitions/w/bulk-dispatch";
+        let sent = http.send(Method::POST, path, &headers, Some(&bulk)).await.unwrap();
+        let started = sent.expect(200)["workflowInstanceIds"].as_array().unwrap().len();
+        assert_eq!(started, 3);
+        only(http, &mut seen, "/workflow-definitions/{id}/bulk-dispatch").await;
+    }
     http.post("workflow-instances", &json!({"definitionId": "w"}))
         .await
         .expect(200);
@@ -161,6 +175,56 @@ async fn an_entry_is_written_by_the_transaction_of_its_change() {
     );
     assert_eq!(together("work", "/workflow-definitions/{id}/dispatch").await, 2);
     assert_eq!(together("inbox", "/events/{id}/trigger").await, 1);
+}
+
+/// Sends a request to a node that stalls at a gate, and leaves.
+async fn leave(http: &Http, gate: &Gate, method: &str, path: &str, body: &Value) {
+    let mut client = TcpStream::connect(http.address()).await.unwrap();
+    let body = body.to_string();
+    let request = format!(
+        "{method} /elsa/api/{path} HTTP/1.1\r\nHost: localhost\r\nX-Requested-With: test\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    client.write_all(request.as_bytes()).await.unwrap();
+    gate.reached().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_client_leaves_has_one_entry() {
+    let (database, accepts, deletes) = (TestDatabase::create().await, Gate::new(), Gate::new());
+    let points = format!(
+        "{};{}",
+        accepts.stalls("accept.before"),
+        deletes.stalls("delete.before")
+    );
+    let node = Node::start_with(&database, "one", &[], &points);
+    let http = node.http.as_ref().unwrap();
+    http.publish(&model("w")["model"]).await;
+
+    // A start goes on, and its transaction has the entry.
+    let start = json!({"instanceId": "left"});
+    leave(http, &accepts, "POST", "workflow-definitions/w/dispatch", &start).await;
+    accepts.open();
+    http.instance_becomes("left", "Suspended").await;
+    let all = entries(http, "method=POST&workflowInstanceId=left").await;
+    assert_eq!(all.len(), 1, "{all:#?}");
+    assert_eq!(all[0]["outcome"], "Accepted");
+
+    // A delete ends with its request.
+    leave(http, &deletes, "DELETE", "workflow-instances/left", &json!({})).await;
+    let entry = poll_until(TIMEOUT, "the entry", async || {
+        entries(http, "method=DELETE").await.pop()
+    })
+    .await;
+    assert_eq!(
+        (&entry["code"], &entry["outcome"], &entry["target"]),
+        (&json!("client-gone"), &json!("Failed"), &json!("left"))
+    );
+    deletes.open();
+    http.get("workflow-instances/left").await.expect(200);
+    assert_eq!(entries(http, "method=DELETE").await.len(), 1);
+    assert_invariants(&database).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

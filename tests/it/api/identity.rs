@@ -2,6 +2,8 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::support::node::{Node, assert_invariants};
 use crate::support::{Answer, Child, Http, TIMEOUT, TestDatabase, wait_until};
@@ -259,6 +261,40 @@ async fn administrators_manage_users_roles_and_applications() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_is_demoted_while_its_request_comes_in_changes_nothing() {
+    let pair = Pair::start().await;
+    let (access, _) = pair.tokens("root").await;
+    let send = async |method, path: &str, body: Value| with(&pair.one, &access, method, path, Some(&body)).await;
+    let user = json!({"name": "ann", "password": PASSWORD, "roles": ["admin"]});
+    let made = send(Method::POST, "identity/users", user).await.expect(200);
+    let (ann, _) = pair.tokens("ann").await;
+    let body = json!({"name": "accomplice", "password": PASSWORD, "roles": ["admin"]}).to_string();
+    let mut stream = TcpStream::connect(pair.two.address()).await.unwrap();
+    let head = format!(
+        "POST /elsa/api/identity/users HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {ann}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut continues = [0; 25];
+    stream.read_exact(&mut continues).await.unwrap();
+    assert_eq!(&continues, b"HTTP/1.1 100 Continue\r\n\r\n", "it is admitted");
+
+    let path = format!("identity/users/{}", made["id"].as_str().unwrap());
+    send(Method::PUT, &path, json!({"roles": ["reader"]})).await.expect(200);
+    stream.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 403") && answer.contains("\"caller-changed\""),
+        "{answer}"
+    );
+    let users = get(&pair.one, &access, "identity/users").await.expect(200);
+    assert_eq!(users["users"].as_array().unwrap().len(), 2, "{users}");
+    assert_invariants(&pair.database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn guesses_are_refused_and_the_commands_help() {
     let pair = Pair::start().await;
     let mut last = None;
@@ -324,6 +360,27 @@ async fn guesses_are_refused_and_the_commands_help() {
     }
     let (code, ..) = command(&pair.database, &["user", "password", "ann"], "");
     assert_eq!(code, Some(2));
+    // The audit has what they changed, and no list.
+    let client = pair.database.connect().await;
+    let query =
+        "SELECT route || ' ' || target AS words FROM mainspring.audit WHERE caller_kind = 'command' ORDER BY id";
+    let noted: Vec<String> = client
+        .query(query, &[])
+        .await
+        .unwrap()
+        .iter()
+        .map(|row| row.get("words"))
+        .collect();
+    let changes = [
+        "user add root",
+        "key add rescue",
+        "user add ann",
+        "user disable ANN",
+        "user enable ann",
+        "user password ann",
+        "key revoke RESCUE",
+    ];
+    assert_eq!(noted, changes.map(|change| format!("mainspring {change}")));
     assert_invariants(&pair.database).await;
 }
 
@@ -339,10 +396,12 @@ async fn the_settings_add_the_first_administrator_and_a_public_address_needs_one
     let with_key = [&settings[..], &["--api-key", "0123456789abcdef"]].concat();
     let node = Node::start_with(&database, "one", &with_key, "");
     let warning = "the --api-key permits everything";
-    assert!(node.child.logs(warning), "{:?}", node.child.stderr());
     let http = node.http.clone().unwrap();
     let login = json!({"username": "admin", "password": PASSWORD});
     let (access, _) = tokens(&http.post("identity/login", &login).await.expect(200));
+    assert!(!node.child.logs(warning));
+    get(&http, &access, "identity/me").await.expect(200);
+    wait_until("the warning", async || node.child.logs(warning)).await;
     // Another start changes nothing, and adds no second one.
     std::fs::write(&file, "another password").unwrap();
     let other = Node::start_with(&database, "two", &settings, "");

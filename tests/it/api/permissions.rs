@@ -123,6 +123,13 @@ async fn a_token_that_has_expired_is_good_for_nothing() {
         http.get("identity/me").await.status == 401
     })
     .await;
+    // An open endpoint of a workflow is none for it either: nothing runs as another caller than the one that asks.
+    let open = json!({"type": "Elsa.HttpEndpoint", "id": "in", "canStartWorkflow": true,
+        "path": {"typeName": "String", "expression": {"type": "Literal", "value": "open"}}});
+    node.publish("open", open).await;
+    assert_eq!(http.get("/workflows/open").await.status, 401);
+    let stranger = Http::new(&format!("http://{}", node.address));
+    assert_eq!(stranger.get("/workflows/open").await.status, 200);
     for operation in document.operations() {
         let answer = send(&http, operation).await;
         let is_refused = ["unauthorized", "token-expired"].contains(&answer.body["code"].as_str().unwrap_or_default());
@@ -155,8 +162,8 @@ async fn a_tenant_of_its_own_sees_and_changes_nothing_of_another() {
     assert_eq!(other.get("workflow-instances").await.expect(200)["totalCount"], 0);
     assert_eq!(
         other.get("audit").await.expect(200)["items"].as_array().unwrap().len(),
-        1,
-        "its own login"
+        2,
+        "the command that added it, and its own login"
     );
     other.get("workflow-instances/i").await.expect(404);
     other

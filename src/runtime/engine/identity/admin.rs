@@ -14,10 +14,11 @@ use uuid::Uuid;
 use super::names;
 use crate::db::Pool;
 use crate::id::TenantId;
-use crate::identity::{Caller, CallerKind, Permissions};
+use crate::identity::{Caller, CallerKind, Permissions, RequestOrigin};
 use crate::runtime::context::known_callers::KnownCallers;
 use crate::runtime::context::settings::AdminPassword;
 use crate::runtime::engine::{Engine, connector};
+use crate::store::audit::RequestNote;
 use crate::store::identity::{Added, IdentityChange};
 use crate::{Error, Result, db};
 
@@ -69,15 +70,26 @@ impl Engine {
 }
 
 impl IdentityAdmin {
-    /// The same without a node: nodes know of a change when they have checked in.
+    /// The same without a node: nodes know of a change when they have checked in. The audit notes a change as one of this
+    /// command, such as `mainspring user add`, with this target.
     /// Errors: `invalid-identity` for the name of a tenant that is none, and those of a connection.
-    pub(crate) async fn connect(database_url: &str, schema: &str, tenant: &str) -> Result<Self> {
+    pub(crate) async fn connect(
+        database_url: &str,
+        schema: &str,
+        tenant: &str,
+        command: &str,
+        target: &str,
+    ) -> Result<Self> {
         names::check_tenant(tenant)?;
         let connector = connector(database_url, schema)?;
         db::migrate::verify(&connector).await?;
+        let tenant = TenantId::from(tenant);
+        let mut origin = RequestOrigin::new(Arc::new(Caller::command()), None, "", command);
+        target.clone_into(&mut origin.target);
+        let note = RequestNote::new(&Arc::new(origin), &tenant, None);
         Ok(Self {
-            pool: Pool::new(&connector, 1)?,
-            tenant: TenantId::from(tenant),
+            pool: Pool::new(&connector, 1)?.beside(Arc::new(note)),
+            tenant,
             known: None,
             caller: None,
         })

@@ -1,11 +1,18 @@
 //! Users and applications at two nodes of one cluster: tokens that every node takes, and rights that no caller gives away without
 //! having them.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::time::Instant;
 
+use crate::definition::WorkflowDefinition;
+use crate::id::DefinitionId;
 use crate::identity::{Caller, CallerKind, Permissions};
+use crate::runtime::context::request::StartRequest;
 use crate::runtime::context::settings::TokenLifetimes;
 use crate::runtime::engine::Engine;
 use crate::runtime::engine::identity::applications::NewKey;
@@ -441,6 +448,25 @@ async fn a_user_changes_its_own_password_with_the_one_that_is_good() {
 async fn a_flood_of_logins_is_refused_and_delays_no_check_in() {
     let nodes = Nodes::start().await;
     let pair = signed_in(&nodes.one, "admin").await;
+    // The node is full of work meanwhile.
+    let hello = json!({"definitionId": "hello", "root": {"type": "Elsa.WriteLine", "id": "say", "text": "Hello"}});
+    let hello = WorkflowDefinition::from_value(hello).unwrap();
+    nodes.one.save(hello, true).await.unwrap();
+    let (enough, starter) = (Arc::new(AtomicBool::new(false)), nodes.one.clone());
+    let load = tokio::spawn({
+        let enough = Arc::clone(&enough);
+        async move {
+            let mut started = 0;
+            while !enough.load(Relaxed) {
+                let start = StartRequest {
+                    definition_id: DefinitionId::new("hello"),
+                    ..StartRequest::default()
+                };
+                started += starter.dispatch_many(start, 100).await.unwrap().len();
+            }
+            started
+        }
+    });
     let flood: Vec<_> = (0..200)
         .map(|number| {
             let engine = nodes.one.clone();
@@ -470,6 +496,8 @@ async fn a_flood_of_logins_is_refused_and_delays_no_check_in() {
         assert!(nodes.one.readiness().registered && nodes.one.readiness().database);
     }
     assert!(wrong > 0 && refused >= 100, "{wrong} wrong, {refused} refused");
+    enough.store(true, Relaxed);
+    assert!(load.await.unwrap() > 0);
     // Who was here before is not locked out, and other requests go on.
     assert_eq!(who(&nodes.one, &pair.access).await.unwrap(), "admin");
     signed_in(&nodes.two, "admin").await;
