@@ -70,6 +70,8 @@ pub struct ClusterNode {
     pub scheduler_term: Option<u64>,
     /// Activity types of published versions that it does not know; it leaves those versions to other nodes.
     pub lacks: Vec<String>,
+    /// It is the node that gives this answer.
+    pub answering: bool,
 }
 
 /// Work of one kind and state.
@@ -190,8 +192,10 @@ fn paged<T>(all: Vec<T>, page: Page) -> Listed<T> {
 impl Engine {
     /// The nodes, oldest registration first. Cancellation safe.
     pub async fn cluster_nodes(&self, page: Page) -> Result<Listed<ClusterNode>> {
-        let rows = node::list(self.node()?.database.reads.by_key()).await?;
-        Ok(paged(rows.into_iter().map(node).collect(), page))
+        let context = self.node()?;
+        let own = context.database.incarnation;
+        let rows = node::list(context.database.reads.by_key()).await?;
+        Ok(paged(rows.into_iter().map(|row| node(row, own)).collect(), page))
     }
 
     /// The work of the whole cluster, counted by kind and state; empty counts are left out. Cancellation safe.
@@ -240,8 +244,9 @@ impl Engine {
     }
 }
 
-fn node(row: NodeRow) -> ClusterNode {
+fn node(row: NodeRow, own: Incarnation) -> ClusterNode {
     ClusterNode {
+        answering: row.incarnation == own,
         node_id: row.node,
         incarnation: row.incarnation,
         state: match row.state.as_str() {
