@@ -1,5 +1,5 @@
 //! The program:
-//! `mainspring demo | dev | serve | settings | studio | migrate | pause | resume | status | link-keys | user | key | check | cron | eval | elsa | bench`,
+//! `mainspring demo | dev | serve | settings | studio | migrate | pause | resume | status | link-keys | user | key | check | validate | cron | eval | elsa | bench`,
 //! one file per command.
 //!
 //! Guarantees for scripts, for all commands:
@@ -24,12 +24,14 @@ mod link_keys;
 mod migrate;
 mod pause;
 mod public_url;
+mod remote_server;
 mod samples;
 mod serve;
 mod services;
 mod settings;
 mod studio;
 mod user;
+mod validate;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -89,6 +91,7 @@ fn run(program: ProgramArguments) -> Result<(), Failure> {
             Command::User { of, command } => user::run(&common, &of, &command).await,
             Command::Key { of, command } => key::run(&common, &of, &command).await,
             Command::Check(settings) => check::run(&common, &settings).await,
+            Command::Validate(settings) => validate::run(&common, &settings).await,
             Command::Cron(settings) => cron::run(&settings),
             Command::Eval(settings) => eval::run(&settings).await,
             Command::Elsa(ElsaCommand::Report(settings)) => elsa_report::run(&common, &settings).await,

@@ -25,3 +25,30 @@ pub fn print_line(line: &str) {
     let mut out = io::stdout().lock();
     drop(writeln!(out, "{line}").and_then(|()| out.flush()));
 }
+
+/// JSON without the controls of terminals that it may have in texts of others.
+pub(crate) fn without_controls(json: &str) -> String {
+    let is_control = |character: char| matches!(character, '\u{7f}'..='\u{9f}' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if is_control(character) {
+            text.push_str(&format!("\\u{:04x}", u32::from(character)));
+        } else {
+            text.push(character);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_no_controls_of_terminals() {
+        assert_eq!(
+            without_controls("{\"a\": \"\u{9b}31m\u{202e}ü\"}"),
+            r#"{"a": "\u009b31m\u202eü"}"#
+        );
+    }
+}

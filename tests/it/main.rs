@@ -26,4 +26,5 @@ mod structure;
 mod studio;
 mod support;
 mod timers;
+mod validate;
 mod webhooks;

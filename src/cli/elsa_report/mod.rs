@@ -22,7 +22,7 @@ use std::path::Path;
 use super::settings::{Common, ReportSettings};
 use crate::definition::ValidationError;
 use crate::harness::failure::Failure;
-use crate::harness::print_line;
+use crate::harness::{print_line, without_controls};
 use deployment::Deployment;
 use elsa_server::ElsaServer;
 use print::{ReportDocument, Summary};
@@ -59,7 +59,7 @@ pub(super) async fn run(common: &Common, settings: &ReportSettings) -> Result<()
         };
         let text = serde_json::to_string(&document);
         let text = text.map_err(|error| Failure::failed(format!("the report cannot be written: {error}")))?;
-        print_line(&print::without_controls(&text));
+        print_line(&without_controls(&text));
     } else {
         verdicts
             .iter()

@@ -56,20 +56,6 @@ impl Summary {
     }
 }
 
-/// JSON without the controls of terminals that it may have in texts, which are of files.
-pub(super) fn without_controls(json: &str) -> String {
-    let is_control = |character: char| matches!(character, '\u{7f}'..='\u{9f}' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let mut text = String::with_capacity(json.len());
-    for character in json.chars() {
-        if is_control(character) {
-            text.push_str(&format!("\\u{:04x}", u32::from(character)));
-        } else {
-            text.push(character);
-        }
-    }
-    text
-}
-
 /// The lines of one definition: the outcome, then each warning or reason.
 pub(super) fn lines(verdict: &Verdict) -> Vec<String> {
     let outcome = match verdict.finding {
@@ -130,14 +116,6 @@ mod tests {
                 "    The activity w is odd",
                 "    The activity \"Mail\"\\n is odd (x)"
             ]
-        );
-    }
-
-    #[test]
-    fn json_has_no_controls_of_terminals() {
-        assert_eq!(
-            without_controls("{\"a\": \"\u{9b}31m\u{202e}ü\"}"),
-            r#"{"a": "\u009b31m\u202eü"}"#
         );
     }
 

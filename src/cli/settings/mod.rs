@@ -20,6 +20,7 @@ mod serve;
 mod services;
 mod settings_file;
 mod studio;
+mod validate;
 mod webhooks;
 
 use std::ffi::OsString;
@@ -53,6 +54,7 @@ pub(super) use serve::{RoleName, Serve};
 pub(super) use services::{ServiceSettings, SignalName, WakeName};
 use settings_file::{SettingsFile, without_reading};
 pub(super) use studio::{Install, Status, StudioChoice, StudioCommand};
+pub(super) use validate::ValidateSettings;
 pub(super) use webhooks::{WebhookSettings, WebhooksOfFile};
 
 const AFTER_HELP: &str = "\
@@ -247,6 +249,8 @@ pub(super) enum Command {
     },
     /// Check the invariants of the database
     Check(Check),
+    /// Validate a cluster that runs elsewhere: resumes, timers, publishes, a node that stops, a rolling restart, locks
+    Validate(Box<ValidateSettings>),
     /// Print when a cron expression fires, and the effect of daylight saving
     Cron(CronSettings),
     /// Evaluate an expression of a definition with given variables and inputs, without a database

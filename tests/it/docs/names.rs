@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The documents whose names are checked.
-const DOCUMENTS: [&str; 29] = [
+const DOCUMENTS: [&str; 30] = [
     "README.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
@@ -32,6 +32,7 @@ const DOCUMENTS: [&str; 29] = [
     "docs/guide/life-of-an-instance.md",
     "docs/guide/running-a-cluster.md",
     "docs/guide/users-keys-sso.md",
+    "docs/guide/validate.md",
     "docs/guide/when-something-is-wrong.md",
     "docs/guide/embedding.md",
 ];

@@ -24,7 +24,7 @@ use crate::support::{Http, TestDatabase};
 use page::{Page, page, pages};
 
 /// The blocks that no test runs: the page, the first line of the block, and why.
-const NOT_RUN: [(&str, &str, &str); 9] = [
+const NOT_RUN: [(&str, &str, &str); 11] = [
     (
         "approval-by-mail.md",
         "export MAINSPRING_DATABASE_URL=postgres://engine:password@127.0.0.1/workflows",
@@ -65,6 +65,16 @@ const NOT_RUN: [(&str, &str, &str); 9] = [
         "users-keys-sso.md",
         "export MAINSPRING_DATABASE_URL=postgres://engine:password@127.0.0.1/workflows",
         "the test sets it to its own database",
+    ),
+    (
+        "validate.md",
+        "export MAINSPRING_DATABASE_URL=postgres://engine:password@127.0.0.1/workflows",
+        "the test sets it to its own database",
+    ),
+    (
+        "validate.md",
+        r"mainspring validate --nodes http://elsa-0.elsa:5001,http://elsa-1.elsa:5001,http://elsa-2.elsa:5001 \",
+        "it needs a cluster of the reader's; `it::validate` runs the same with processes",
     ),
 ];
 
@@ -122,6 +132,11 @@ async fn running_a_cluster() {
 #[tokio::test]
 async fn users_keys_sso() {
     follow::follow(&page("users-keys-sso.md"), 0).await;
+}
+
+#[tokio::test]
+async fn validate() {
+    follow::follow(&page("validate.md"), 0).await;
 }
 
 #[tokio::test]
@@ -255,7 +270,7 @@ fn each_page_is_listed_and_short() {
         .map(|page| page.name.as_str())
         .filter(|name| *name != INDEX)
         .collect();
-    assert_eq!(names.len(), 12, "{names:?}");
+    assert_eq!(names.len(), 13, "{names:?}");
     for page in pages.iter().filter(|page| page.name != INDEX) {
         let link = format!("]({})", page.name);
         assert_eq!(
