@@ -52,6 +52,8 @@
 -- Links
 --   resume_link        what people and systems resume bookmarks and trigger events by, without a key
 --   audit              each request that changes something, login and attempt at a resume link
+-- Views for people and reports (docs/reference/views.md), whose columns stay
+--   nodes, instances, locks, timers, queue
 --
 -- Rules
 --   All objects are in one schema, which search_path names.
@@ -99,7 +101,12 @@ CREATE UNLOGGED TABLE node (
     -- Digests of the settings that decide who may do what, each as name=digest; null until the node has recorded them.
     identity_settings text[],
     -- The term of the leader that fires schedules, where one is elected; null: not the leader.
-    scheduler_term bigint
+    scheduler_term bigint,
+    -- What `mainspring doctor` compares: {version, connections, workers, checkInMs, settings: {name: value}}; null until the node
+    -- has recorded it.
+    facts json,
+    -- By how much the node's own clock was ahead of the database's at its last check-in. Nothing is decided by it.
+    clock_ahead interval
 ) WITH (fillfactor = 50);
 
 -- A commit holds its row with FOR KEY SHARE, and the removal of the node deletes it. One row per commit writer, so
@@ -1802,3 +1809,70 @@ LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION '%', outcome USING ERRCODE = 'MSP02';
 END $$;
+
+-- ===================================================================================================================
+-- Views for people and reports
+-- ===================================================================================================================
+
+-- What the names of the sessions of nodes begin with.
+CREATE FUNCTION session_prefix() RETURNS text
+LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+    SELECT 'mainspring/' || substr(encode(sha256(convert_to(current_schema(), 'UTF8')), 'hex'), 1, 8) || '/'
+$$;
+
+CREATE VIEW nodes AS
+SELECT n.node_id, n.incarnation,
+       CASE WHEN d.incarnation IS NOT NULL THEN 'removed'
+            WHEN n.last_seen < clock_timestamp() - n.tolerance OR n.last_seen > clock_timestamp() + n.tolerance THEN 'expired'
+            WHEN n.hung THEN 'hung'
+            WHEN n.draining THEN 'draining'
+            ELSE 'live' END AS state,
+       n.started_at, n.last_seen AS last_seen_at, n.roles, n.facts->>'version' AS version, n.clock_ahead, n.missing_activity_types
+FROM node n
+LEFT JOIN removed_node d ON d.incarnation = n.incarnation
+UNION ALL
+SELECT d.node_id, d.incarnation, 'removed', NULL, NULL, '{}', NULL, NULL, '{}'
+FROM removed_node d WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.incarnation = d.incarnation);
+
+CREATE VIEW instances AS
+SELECT i.tenant_id, i.id, i.definition_id, i.version_id, i.definition_version, status_name(i.status) AS status,
+       sub_status_name(i.sub_status) AS sub_status, i.correlation_id, i.name, i.incident_count, i.parent_instance_id,
+       i.created_at, i.updated_at, i.finished_at
+FROM instance i;
+
+-- The advisory locks of the database; those of no node are held by other programs.
+CREATE VIEW locks AS
+SELECT CASE WHEN o.is_node THEN split_part(a.application_name, '/', 4) END AS node_id,
+       CASE WHEN o.is_node AND split_part(a.application_name, '/', 3) ~ '^[0-9]{1,18}$'
+            THEN split_part(a.application_name, '/', 3)::bigint END AS incarnation,
+       CASE WHEN l.objsubid = 1 THEN lpad(to_hex((l.classid::bigint << 32) | l.objid::bigint), 16, '0')
+            ELSE lpad(to_hex(l.classid::bigint), 8, '0') || '/' || lpad(to_hex(l.objid::bigint), 8, '0') END AS key,
+       CASE WHEN l.mode = 'ShareLock' THEN 'shared' ELSE 'exclusive' END AS mode, l.granted AS is_granted, l.waitstart AS waits_since,
+       l.pid AS process_id, a.usename::text AS user_name, a.application_name AS application, a.backend_start AS connected_at
+FROM pg_locks l
+JOIN pg_stat_activity a ON a.pid = l.pid
+CROSS JOIN LATERAL (SELECT starts_with(coalesce(a.application_name, ''), session_prefix()) AS is_node) o
+WHERE l.locktype = 'advisory' AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
+
+CREATE VIEW timers AS
+SELECT t.tenant_id, t.instance_id, t.id AS bookmark_id, t.due AS due_at, t.available_at,
+       CASE WHEN t.claimed_by IS NOT NULL THEN 'claimed'
+            WHEN t.due > now() THEN 'scheduled'
+            WHEN t.available_at > now() THEN 'retrying'
+            ELSE 'due' END AS state,
+       n.node_id, t.failures, t.crashes
+FROM timer t
+LEFT JOIN node n ON n.incarnation = t.claimed_by;
+
+CREATE VIEW queue AS
+SELECT w.tenant_id, w.id, w.instance_id,
+       CASE w.kind WHEN 0 /* start */ THEN 'start' WHEN 1 /* resume */ THEN 'resume' WHEN 2 /* stimulus */ THEN 'stimulus'
+                   WHEN 3 /* cancel */ THEN 'cancel' WHEN 4 /* continue */ THEN 'continue' ELSE 'child end' END AS kind,
+       CASE WHEN w.claimed_by IS NOT NULL THEN 'claimed'
+            WHEN w.available_at > now() AND w.failures > 0 THEN 'retrying'
+            WHEN w.available_at > now() THEN 'scheduled'
+            WHEN w.crashes >= 2 THEN 'isolated'
+            ELSE 'ready' END AS state,
+       w.created_at AS accepted_at, w.available_at, n.node_id, w.failures, w.crashes
+FROM work w
+LEFT JOIN node n ON n.incarnation = w.claimed_by;

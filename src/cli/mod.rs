@@ -1,5 +1,6 @@
 //! The program:
-//! `mainspring demo | dev | serve | settings | studio | migrate | pause | resume | status | link-keys | user | key | check | validate | cron | eval | elsa | bench`,
+//! `mainspring demo | dev | serve | settings | studio | migrate | pause | resume | status | link-keys | user | key | check | doctor |
+//! validate | cron | eval | elsa | bench`,
 //! one file per command.
 //!
 //! Guarantees for scripts, for all commands:
@@ -15,6 +16,7 @@ mod check;
 mod cron;
 mod demo;
 mod dev;
+mod doctor;
 mod elsa;
 mod elsa_report;
 mod eval;
@@ -83,7 +85,7 @@ fn run(program: ProgramArguments) -> Result<(), Failure> {
                 Ok(())
             }
             Command::Studio(command) => studio::run(&command).await,
-            Command::Migrate => migrate::run(&common).await,
+            Command::Migrate(settings) => migrate::run(&common, &settings).await,
             Command::Pause(settings) => pause::pause(&common, &settings).await,
             Command::Resume => pause::resume(&common).await,
             Command::Status(settings) => pause::status(&common, &settings).await,
@@ -92,6 +94,7 @@ fn run(program: ProgramArguments) -> Result<(), Failure> {
             Command::Key { of, command } => key::run(&common, &of, &command).await,
             Command::Check(settings) => check::run(&common, &settings).await,
             Command::Validate(settings) => validate::run(&common, &settings).await,
+            Command::Doctor(settings) => doctor::run(&common, &settings).await,
             Command::Cron(settings) => cron::run(&settings),
             Command::Eval(settings) => eval::run(&settings).await,
             Command::Elsa(ElsaCommand::Report(settings)) => elsa_report::run(&common, &settings).await,

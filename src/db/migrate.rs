@@ -91,10 +91,7 @@ pub(crate) async fn run(connector: &Connector) -> Result<Vec<String>> {
 /// Raises the sequences that have begun again: an upgrade of the server by logical replication copies the rows without them.
 /// Any number of processes may do so at once. Cheap unless there are such sequences.
 async fn raise_sequences(client: &tokio_postgres::Client) -> Result<()> {
-    let behind: bool = within(ANSWER_TIMEOUT, client.query_one(SEQUENCES_BEHIND, &[]))
-        .await?
-        .get("behind");
-    if !behind {
+    if !are_sequences_behind(client).await? {
         return Ok(());
     }
     within(ANSWER_TIMEOUT, client.batch_execute("SET statement_timeout = 0")).await?;
@@ -111,6 +108,25 @@ async fn raise_sequences(client: &tokio_postgres::Client) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether sequences have begun again.
+pub(crate) async fn are_sequences_behind(client: &tokio_postgres::Client) -> Result<bool> {
+    let row = within(ANSWER_TIMEOUT, client.query_one(SEQUENCES_BEHIND, &[])).await?;
+    Ok(row.get("behind"))
+}
+
+/// The text of all migrations, in their order.
+#[cfg(feature = "cli")]
+pub(crate) fn text() -> String {
+    let runner = embedded::migrations::runner();
+    let mut all: Vec<(i32, &str)> = runner
+        .get_migrations()
+        .iter()
+        .map(|migration| (migration.version(), migration.sql().unwrap_or_default()))
+        .collect();
+    all.sort_unstable();
+    all.into_iter().map(|(_, text)| format!("{text}\n")).collect()
 }
 
 /// Drops the schema with all its content. Only for a program that created it for itself.

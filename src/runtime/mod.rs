@@ -78,6 +78,11 @@ pub(crate) use engine::webhook_events::{ReceivedWebhook, WebhookReceipt};
 #[cfg(feature = "http")]
 pub use engine::webhook_sinks::{WebhookSinkState, WebhookSinkSummary};
 pub use engine::{Engine, check, migrate};
+#[cfg(feature = "cli")]
+pub(crate) use engine::{
+    doctor::{Examination, examine},
+    make_elsa_views,
+};
 
 pub use crate::activity::FlowchartMode;
 pub use crate::execution::{

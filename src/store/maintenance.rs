@@ -10,7 +10,8 @@ use crate::id::Incarnation;
 
 const CLAIM_JOB: &str = include_str!("../../sql/queries/maintenance/claim_job.sql");
 const PARTITIONS: &str = include_str!("../../sql/queries/maintenance/ensure_partitions.sql");
-const FLUSH: &str = include_str!("../../sql/queries/maintenance/flush_wal.sql");
+/// Also for the doctor, which measures it.
+pub(super) const FLUSH: &str = include_str!("../../sql/queries/maintenance/flush_wal.sql");
 const PURGE_EXPIRED: &str = include_str!("../../sql/queries/maintenance/purge_expired.sql");
 const ADVANCE_POSTPONED: &str = include_str!("../../sql/queries/maintenance/advance_postponed.sql");
 const UNFROZEN: &str = include_str!("../../sql/queries/maintenance/unfrozen_partition.sql");

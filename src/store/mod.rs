@@ -14,7 +14,8 @@
 //! - `definition`, `instance`: what the API reads, saves and deletes. `dead_letter`: rows that are not retried.
 //! - `node`: registration, check-in and removal. `lock`: the locks of the server. `pause`: the pause of the cluster.
 //!   `activity_type`: what a node cannot run. `task`: what `Elsa.RunTask` waits for.
-//! - `maintenance`: jobs of the cluster, purges, partitions, vacuum. `check`: the invariants.
+//! - `maintenance`: jobs of the cluster, purges, partitions, vacuum. `check`: the invariants. `doctor`: what is wrong with the
+//!   cluster, its tables and its server. `elsa_views`: views by the names of Elsa's tables.
 //! - `link`: resume links. `audit`: the attempts at them. `token`: the keys of signed texts. `webhook`: the sinks
 //!   of webhooks and the deliveries to them. `identity`: users, roles, applications and sessions. `clock`: the clock of the database.
 //! - `code`: the numbers of kinds and states. `parts`: statements without the parts that a batch has no rows for.
@@ -33,6 +34,10 @@ pub(crate) mod code;
 pub(crate) mod commit;
 pub(crate) mod dead_letter;
 pub(crate) mod definition;
+#[cfg(feature = "cli")]
+pub(crate) mod doctor;
+#[cfg(feature = "cli")]
+pub(crate) mod elsa_views;
 pub(crate) mod event;
 pub(crate) mod fan_out;
 pub(crate) mod http_answer;

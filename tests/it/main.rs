@@ -12,6 +12,7 @@ mod composition;
 mod deployment;
 mod differences;
 mod docs;
+mod doctor;
 mod durability;
 mod failover;
 mod fencing;

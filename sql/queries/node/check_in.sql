@@ -3,7 +3,7 @@
 -- index:   node_pkey, timer_due, work_ready, schedule_due, schedule_queued, fan_out_unfinished, bulk_action_unfinished
 -- locks:   own node row
 -- $2 and $3: unclaimed rows are looked for from this time on (null: any), unfinished fan-outs from this id on; those before
--- are consumed, and stay in the indexes while an old snapshot exists in the database.
+-- are consumed, and stay in the indexes while an old snapshot exists in the database. $4: the time by the node's own clock.
 WITH head AS MATERIALIZED (
     SELECT least((SELECT t.available_at FROM timer t WHERE t.claimed_by IS NULL AND t.available_at >= s.since
                   ORDER BY t.available_at LIMIT 1),
@@ -13,7 +13,8 @@ WITH head AS MATERIALIZED (
     FROM (SELECT CASE WHEN $2::timestamptz IS NULL THEN '-infinity'
                       ELSE least($2, now() - interval '30 seconds') END AS since) s
 ), checked_in AS (
-    UPDATE node SET last_seen = clock_timestamp() WHERE incarnation = $1 RETURNING 1
+    UPDATE node SET last_seen = clock_timestamp(), clock_ahead = $4::timestamptz - clock_timestamp()
+    WHERE incarnation = $1 RETURNING 1
 ), late AS (
     SELECT n.incarnation, (extract(epoch FROM n.tolerance) * 1000000)::bigint AS tolerance
     FROM node n

@@ -4,6 +4,7 @@
 //! `docs/reference/operating.md`.
 
 mod cron;
+mod doctor;
 mod elsa_report;
 mod eval;
 mod http;
@@ -39,6 +40,7 @@ use crate::harness::secret::Secret;
 use crate::harness::settings::Target;
 use crate::harness::settings::few;
 pub(super) use cron::{CronSettings, GapRule, OverlapRule};
+pub(super) use doctor::{DoctorSettings, MigrateSettings};
 pub(super) use elsa_report::{ElsaCommand, ReportSettings};
 pub(super) use eval::{EvalSettings, ExpressionSettings};
 use http::HttpSettings;
@@ -219,7 +221,7 @@ pub(super) enum Command {
     #[command(subcommand)]
     Studio(StudioCommand),
     /// Migrate the database to this version of the engine
-    Migrate,
+    Migrate(MigrateSettings),
     /// Pause the cluster: no node accepts or claims anything, and accepted work waits
     Pause(PauseCommand),
     /// Resume a paused cluster
@@ -251,6 +253,8 @@ pub(super) enum Command {
     Check(Check),
     /// Validate a cluster that runs elsewhere: resumes, timers, publishes, a node that stops, a rolling restart, locks
     Validate(Box<ValidateSettings>),
+    /// Find out what is wrong with the cluster, its tables and its server, and how to remedy it
+    Doctor(DoctorSettings),
     /// Print when a cron expression fires, and the effect of daylight saving
     Cron(CronSettings),
     /// Evaluate an expression of a definition with given variables and inputs, without a database

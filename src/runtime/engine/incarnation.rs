@@ -1,5 +1,6 @@
 //! The start of an incarnation: joins the cluster, opens the connections, and spawns the loops.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::Notify;
@@ -37,6 +38,7 @@ use crate::runtime::scheduler::fire;
 use crate::runtime::sender;
 use crate::runtime::worker::{bulk_action, fan_out, maintenance, poll, unsupported, wake_notifications};
 use crate::store::commit::{CommitWriter, WriterOptions, WriterTasks};
+use crate::store::node::NodeFacts;
 use crate::store::start::Acceptor;
 #[cfg(feature = "http")]
 use crate::store::webhook::delivery::Retention;
@@ -213,6 +215,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
     let domains = || services.domains(&settings.services);
     let identity_settings = settings.identity_settings.recorded(&cluster);
     let roles = settings.effective_roles();
+    store_node::report_facts(&pool, incarnation, &facts(shared)).await?;
     service_domains::join(&pool, incarnation, &roles, &identity_settings, domains).await?;
     let instances = settings
         .services
@@ -290,6 +293,21 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
         candidate,
     };
     Ok((node, tasks))
+}
+
+/// What operators compare of this node with others.
+fn facts(shared: &Shared) -> NodeFacts {
+    let (settings, options) = (&shared.settings, shared.interpreter.options());
+    NodeFacts {
+        version: env!("CARGO_PKG_VERSION"),
+        connections: settings.pool_size + settings.read_pool_size + store_node::OWN_CONNECTIONS,
+        workers: settings.workers,
+        check_in_ms: u64::try_from(settings.check_in.as_millis()).unwrap_or(u64::MAX),
+        settings: BTreeMap::from([
+            ("value-kib", (options.max_value_bytes / 1024).to_string()),
+            ("flowchart-mode", format!("{:?}", options.flowchart_mode).to_lowercase()),
+        ]),
+    }
 }
 
 /// This registration as a lock provider sees it.

@@ -18,7 +18,7 @@
 //! - `transfer`: exports and imports of instances; `variables`: the execution state and the variables of an instance;
 //!   `retry`: faulted activities are executed again; `alter`: changes between two bursts, for both.
 //! - `observe`: the observers of commits.
-//! - `pause`: the pause of the whole cluster.
+//! - `pause`: the pause of the whole cluster. `doctor`: what is wrong with it.
 //! - `activity_test`: runs one activity; `designer`: the other queries of designers.
 //! - `webhook_sinks`, `webhook_deliveries`: the receivers of events, and what was sent to them; `webhook_events`: the events that
 //!   sources send.
@@ -42,6 +42,8 @@ pub(crate) mod dead_letters;
 pub(crate) mod definitions;
 mod delete;
 mod designer;
+#[cfg(feature = "cli")]
+pub(crate) mod doctor;
 mod events;
 #[cfg(feature = "http")]
 mod http_end;
@@ -526,6 +528,13 @@ pub async fn migrate(database_url: &str, schema: &str) -> Result<Vec<String>> {
     let connector = connector(database_url, schema)?;
     direct::verify(&connector).await?;
     migrate::run(&connector).await
+}
+
+/// Makes or renews the views by the names of Elsa's tables.
+#[cfg(feature = "cli")]
+pub(crate) async fn make_elsa_views(database_url: &str, schema: &str) -> Result<()> {
+    let connector = connector(database_url, schema)?;
+    crate::store::elsa_views::make(&connector.open().await?.client).await
 }
 
 /// Checks the invariants of a schema; returns the violations.

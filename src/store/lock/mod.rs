@@ -60,17 +60,20 @@ pub(crate) async fn foreign_locks(pool: &Pool, schema: &SchemaName, keys: &[i64]
 
 /// The foreign lock on this key of the 64-bit space, over the connection of a node that registers.
 pub(crate) async fn foreign_holder(client: &Client, schema: &SchemaName, key: i64) -> Result<Option<ForeignLock>> {
-    let (prefix, class, keys) = (prefix(schema), schema.lock_class(), vec![key]);
+    let held = foreign_locks_over(client, schema, &[key]).await?;
+    Ok(held.into_iter().find(|held| held.class.is_none()))
+}
+
+/// The same as [`foreign_locks`] over one connection.
+pub(crate) async fn foreign_locks_over(client: &Client, schema: &SchemaName, keys: &[i64]) -> Result<Vec<ForeignLock>> {
+    let (prefix, class) = (prefix(schema), schema.lock_class());
     let rows = within(
         ANSWER_TIMEOUT,
         client.query(FOREIGN, &[&prefix, &class, &schema.as_str(), &keys]),
     )
     .await?;
     let at = ForeignColumns::of(&rows)?;
-    Ok(rows
-        .iter()
-        .map(|row| foreign(at, row))
-        .find(|held| held.class.is_none()))
+    Ok(rows.iter().map(|row| foreign(at, row)).collect())
 }
 
 fn prefix(schema: &SchemaName) -> String {

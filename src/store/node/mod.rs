@@ -2,10 +2,12 @@
 
 pub(crate) mod removal;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use postgres_types::ToSql;
+use serde::Serialize;
 use tokio_postgres::{Client, Statement};
 
 use super::commit::WRITERS;
@@ -28,6 +30,7 @@ const DRAIN: &str = include_str!("../../../sql/queries/node/drain.sql");
 const ROLES: &str = include_str!("../../../sql/queries/node/set_roles.sql");
 const OTHER_DOMAINS: &str = include_str!("../../../sql/queries/node/other_domains.sql");
 const OTHER_IDENTITY_SETTINGS: &str = include_str!("../../../sql/queries/node/other_identity_settings.sql");
+const FACTS: &str = include_str!("../../../sql/queries/node/set_facts.sql");
 const TERM: &str = include_str!("../../../sql/queries/node/set_term.sql");
 const LIST: &str = include_str!("../../../sql/queries/node/list.sql");
 const LEAVE: &str = include_str!("../../../sql/queries/node/leave.sql");
@@ -120,6 +123,33 @@ pub(crate) async fn report_roles(
         &[&incarnation.0, &roles, locks, signal, wake, &identity_settings],
     )
     .await?;
+    Ok(())
+}
+
+/// What a node records of itself, for operators to compare.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NodeFacts {
+    /// Of the program.
+    pub(crate) version: &'static str,
+    /// The most connections to the database that it opens.
+    pub(crate) connections: usize,
+    /// Bursts at once, each of which may hold a lock of the server.
+    pub(crate) workers: usize,
+    pub(crate) check_in_ms: u64,
+    /// The settings that are to be the same on all nodes.
+    pub(crate) settings: BTreeMap<&'static str, String>,
+}
+
+/// How many connections a node opens besides those of its two pools: for locks, notifications, the liveness watch, check-ins,
+/// each commit writer, and one more for moments.
+pub(crate) const OWN_CONNECTIONS: usize = 5 + WRITERS.len();
+
+/// Records the facts of this incarnation.
+pub(crate) async fn report_facts(pool: &Pool, incarnation: Incarnation, facts: &NodeFacts) -> Result<()> {
+    let facts = serde_json::to_value(facts)
+        .map_err(|error| Error::internal("the facts of a node cannot be written as JSON").caused_by(error))?;
+    pool.query(FACTS, &[&incarnation.0, &facts]).await?;
     Ok(())
 }
 
@@ -261,7 +291,9 @@ pub(crate) async fn check_in(
     start: QueueStart,
     deadline: Duration,
 ) -> Result<CheckIn> {
-    let params: [&(dyn ToSql + Sync); 3] = [&incarnation.0, &start.due, &start.fan_out.0];
+    // For operators alone.
+    let own_clock = Utc::now();
+    let params: [&(dyn ToSql + Sync); 4] = [&incarnation.0, &start.due, &start.fan_out.0, &own_clock];
     let row = within(deadline, client.query_one(statement, &params)).await?;
     let (fan_outs, numbers): (i64, i64) = (row.get("fan_outs"), row.get("fan_out_numbers"));
     metrics::gauge!("mainspring_fan_outs_unfinished").set(fan_outs as f64);

@@ -104,7 +104,7 @@ const HOT: [Hot; 48] = [
     hot!("task/list", "'', 5000, 101", false),
     hot!("fan_out/list", "100", false),
     hot!("fan_out/purge", "600000000, now() - interval '1 hour'", false),
-    hot!("node/check_in", "4711, now() - interval '1 minute', 7", false),
+    hot!("node/check_in", "4711, now() - interval '1 minute', 7, now()", false),
     hot!("inbox_match/begin", "'', 'd7', array[sha256('7')]", true),
     hot!(
         "inbox_match/page",

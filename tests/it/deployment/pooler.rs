@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use crate::support::{Child, Http, TIMEOUT, TestDatabase, assert_wrong_server, poll_until};
+use crate::support::{Child, Http, TIMEOUT, TestDatabase, assert_contains, assert_wrong_server, poll_until};
 
 /// A pgbouncer of the test's own.
 struct Pooler {
@@ -75,6 +75,13 @@ async fn a_pooler_in_transaction_mode_is_refused_with_the_remedy_and_the_remedy_
     let database = TestDatabase::empty().await;
     let pooler = Pooler::start(&database, "").await;
     is_refused(&pooler, "it refuses the settings of a session");
+    let mut doctor = Child::start(&["doctor", "--database-url", &pooler.url], &[]);
+    assert_eq!(doctor.wait(TIMEOUT).code(), Some(1), "{:?}", doctor.stderr());
+    let printed = doctor.stdout().join("\n");
+    assert_contains(
+        &printed,
+        &["problem: session: ", "pooler", "  remedy: ", "--direct-database-url"],
+    );
     let direct = database.url();
     let node = Child::start(
         &["serve", "--listen", "127.0.0.1:0", "--database-url", &pooler.url],
