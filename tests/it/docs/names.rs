@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The documents whose names are checked.
-const DOCUMENTS: [&str; 30] = [
+const DOCUMENTS: [&str; 33] = [
     "README.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
@@ -33,7 +33,10 @@ const DOCUMENTS: [&str; 30] = [
     "docs/guide/running-a-cluster.md",
     "docs/guide/users-keys-sso.md",
     "docs/guide/validate.md",
-    "docs/guide/when-something-is-wrong.md",
+    "docs/guide/troubleshooting.md",
+    "docs/guide/planted-faults.md",
+    "docs/reference/doctor.md",
+    "docs/reference/views.md",
     "docs/guide/embedding.md",
 ];
 

@@ -145,8 +145,13 @@ async fn performance() {
 }
 
 #[tokio::test]
-async fn when_something_is_wrong() {
-    follow::follow(&page("when-something-is-wrong.md"), 0).await;
+async fn troubleshooting() {
+    follow::follow(&page("troubleshooting.md"), 1).await;
+}
+
+#[tokio::test]
+async fn planted_faults() {
+    follow::follow(&page("planted-faults.md"), 0).await;
 }
 
 #[test]
@@ -196,7 +201,7 @@ async fn the_example_of_own_activities_waits_reserves_and_serves() {
 /// The first column of the table *Lines of the log* is in the code.
 #[test]
 fn each_line_of_the_log_is_logged() {
-    let page = page("when-something-is-wrong.md").text;
+    let page = page("planted-faults.md").text;
     let table = page.split_once("## Lines of the log").unwrap().1;
     let rows = table
         .lines()
@@ -270,7 +275,7 @@ fn each_page_is_listed_and_short() {
         .map(|page| page.name.as_str())
         .filter(|name| *name != INDEX)
         .collect();
-    assert_eq!(names.len(), 13, "{names:?}");
+    assert_eq!(names.len(), 14, "{names:?}");
     for page in pages.iter().filter(|page| page.name != INDEX) {
         let link = format!("]({})", page.name);
         assert_eq!(
