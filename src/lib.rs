@@ -36,7 +36,7 @@
 //! (membership, check-in, take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db`
 //! (rows, SQL, connections), `outgoing` (requests to other servers), `openid` (tokens of OpenID Connect issuers), `mail` (the mail server), `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).
 //! Below them `compute` (long computations), `watchdog` (hung nodes), `weight` (bytes of JSON), `shortened` (texts in
-//! messages), `identity` (callers and permissions), `elsa_json` (times and absent
+//! messages), `identity` (callers and permissions), `metric` (the table of metrics), `elsa_json` (times and absent
 //! values in JSON), `refusals` (repeated refusals), `spool` (large files),
 //! `open_files` (their limit), `network` (of addresses), `private_file`, `failpoint`, and `internals` for
 //! benches.
@@ -88,6 +88,8 @@ pub mod internals;
 pub mod lock;
 #[cfg(feature = "http")]
 mod mail;
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+mod metric;
 #[cfg(feature = "http")]
 mod network;
 mod open_files;

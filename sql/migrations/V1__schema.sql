@@ -6,6 +6,8 @@
 --   removed_node       nodes that are being removed: their claims are still being released
 --   crash              processes that crashed within the last hour
 --   cluster_job        what the cluster does once per period, on any node
+--   cluster_sample     one row: numbers of the whole database, which one node samples and all serve
+--   cluster_second     what is cheap to know of each second of the last hour
 --   lock_report        what locks each node holds, on request
 --   cluster_pause      one row: whether the cluster runs, is paused or drains
 -- Definitions
@@ -146,7 +148,35 @@ CREATE TABLE cluster_job (
 ) WITH (fillfactor = 50);
 INSERT INTO cluster_job (name)
 VALUES ('release-orphaned'), ('purge-expired'), ('create-partitions'), ('report-unsupported'),
-       ('purge-definitions');
+       ('purge-definitions'), ('sample-cluster');
+
+-- Unlogged: the next sample comes in 15 s.
+CREATE UNLOGGED TABLE cluster_sample (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    sampled_at timestamptz NOT NULL,
+    -- How long the sample took.
+    took interval NOT NULL,
+    -- Numbers by the name of their metric without its prefix, or by `name/label`.
+    body jsonb NOT NULL
+) WITH (fillfactor = 50);
+
+-- A ring: the slot is the second within its hour, so the table never has more rows. Counts end at 1,000.
+CREATE UNLOGGED TABLE cluster_second (
+    slot smallint PRIMARY KEY CHECK (slot BETWEEN 0 AND 3599),
+    at timestamptz NOT NULL,
+    -- Those that check in.
+    nodes integer NOT NULL,
+    -- Rows of work that are due and unclaimed, those that are claimed, and how long the oldest of the first has been due.
+    work_ready integer NOT NULL,
+    work_claimed integer NOT NULL,
+    oldest_work interval NOT NULL,
+    timers_due integer NOT NULL,
+    -- Counters of the server: instances that began, records of bursts, and transactions of the whole server that wrote. They
+    -- begin again when its statistics are lost.
+    instances_inserted bigint NOT NULL,
+    bursts_inserted bigint NOT NULL,
+    transactions bigint NOT NULL
+) WITH (fillfactor = 50);
 
 -- Names of locks, and what waits for them, are known to the process alone. Unlogged: worthless a moment later.
 CREATE UNLOGGED TABLE lock_report (

@@ -14,7 +14,8 @@ use utoipa_axum::routes;
 
 use super::Api;
 use super::admission;
-use super::path::{LIVE, READY};
+use super::metrics::{self, MetricsText};
+use super::path::{LIVE, METRICS, READY};
 use crate::auth::{Caller, Issuers, Permission};
 use crate::runtime::{Engine, Hang, Readiness};
 
@@ -80,9 +81,15 @@ pub(super) async fn ready(
     response(readiness)
 }
 
-/// The health endpoints without limits and protection, for a separate listener that starts before the engine: until the
+/// The health endpoints, and the metrics, without limits and protection, for a separate listener that starts before the engine: until the
 /// engine exists, the node is live and not ready. [`health_router`](super::health_router) needs an engine.
-pub fn probe_router(engine: Arc<OnceLock<Engine>>) -> Router {
+pub fn probe_router(engine: Arc<OnceLock<Engine>>, metrics: Option<MetricsText>) -> Router {
+    let text = async move || {
+        metrics
+            .as_ref()
+            .map(MetricsText::response)
+            .ok_or_else(metrics::not_kept)
+    };
     let live = async |State(engine): State<Arc<OnceLock<Engine>>>| liveness(engine.get().and_then(Engine::hang));
     let ready = async |State(engine): State<Arc<OnceLock<Engine>>>| {
         let not_started = Readiness {
@@ -97,6 +104,7 @@ pub fn probe_router(engine: Arc<OnceLock<Engine>>) -> Router {
     Router::new()
         .route(LIVE, get(live))
         .route(READY, get(ready))
+        .route(METRICS, get(text))
         .with_state(engine)
         .fallback(admission::no_such_route)
         .method_not_allowed_fallback(admission::wrong_method)

@@ -49,6 +49,7 @@ mod hub;
 mod identity;
 mod instances;
 mod links;
+mod metrics;
 mod openapi;
 mod paging;
 mod path;
@@ -74,6 +75,7 @@ use axum::routing::get;
 use utoipa_axum::router::OpenApiRouter;
 
 pub use health::probe_router;
+pub use metrics::MetricsText;
 pub use studio::Studio;
 
 use access::Access;
@@ -118,6 +120,8 @@ pub struct ApiOptions {
     pub body_memory_mib: usize,
     /// The largest body of a request to a workflow whose endpoint sets no limit, in MiB. Default: 128.
     pub http_body_mib: usize,
+    /// What `GET /metrics` serves: the metrics of the recorder that the program has installed.
+    pub metrics: Option<MetricsText>,
 }
 
 impl Default for ApiOptions {
@@ -134,6 +138,7 @@ impl Default for ApiOptions {
             body_timeout: Duration::from_secs(30),
             body_memory_mib: 256,
             http_body_mib: 128,
+            metrics: None,
         }
     }
 }
@@ -158,6 +163,7 @@ struct Api {
     /// The hub is not listed as a feature.
     studio_polls: bool,
     hub: Arc<hub::HubPermits>,
+    metrics: Option<MetricsText>,
 }
 
 impl Api {
@@ -173,6 +179,7 @@ impl Api {
             descriptors: Arc::default(),
             studio_polls: options.studio_polls,
             hub: Arc::default(),
+            metrics: options.metrics.clone(),
         }
     }
 }
@@ -299,10 +306,11 @@ fn routes() -> OpenApiRouter<Api> {
         .merge(links::url_routes())
         .merge(hub::routes())
         .merge(health::routes())
+        .merge(metrics::routes())
         .merge(openapi::routes())
 }
 
-/// The health endpoints at the address of the API, for a node without the role `api`; any other request gets `no-api-here`.
+/// The health endpoints and the metrics at the address of the API, for a node without the role `api`; any other request gets `no-api-here`.
 /// [`probe_router`] serves them at a separate address, before the engine exists.
 pub fn health_router(engine: Engine, options: ApiOptions) -> Router {
     // No request here has a token of an issuer, so none of them is asked.
@@ -311,6 +319,7 @@ pub fn health_router(engine: Engine, options: ApiOptions) -> Router {
     let routes = Router::new()
         .route(path::LIVE, get(health::live))
         .route(path::READY, get(health::ready))
+        .route(path::METRICS, get(metrics::read_metrics))
         .with_state(api);
     let admission = Admission::new(&options, authenticator, access::find, Some(engine));
     admit(routes.fallback(admission::no_api_here), admission)

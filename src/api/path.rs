@@ -11,6 +11,9 @@ pub(super) const LIVE: &str = "/health/live";
 /// Readiness: 200 only while this node can take work.
 pub(super) const READY: &str = "/health/ready";
 
+/// The metrics of this node.
+pub(super) const METRICS: &str = "/metrics";
+
 /// The OpenAPI document.
 pub(super) const OPENAPI_JSON: &str = "/openapi.json";
 /// The same as a page.

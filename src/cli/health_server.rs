@@ -1,4 +1,4 @@
-//! `--health-listen`: a listener for health requests, with its own thread and runtime, so that load does not delay it.
+//! `--health-listen`: a listener for health requests and scrapes of the metrics, with its own thread and runtime, so that load does not delay it.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, OnceLock};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{self, ConnectionLimits};
+use crate::api::{self, ConnectionLimits, MetricsText};
 use crate::harness::failure::Failure;
 use crate::runtime::Engine;
 
@@ -26,7 +26,7 @@ pub(super) struct HealthServer {
 
 impl HealthServer {
     /// Binds the address and serves: live, and not ready until an engine exists.
-    pub(super) fn start(address: SocketAddr) -> Result<Self, Failure> {
+    pub(super) fn start(address: SocketAddr, metrics: Option<MetricsText>) -> Result<Self, Failure> {
         let failed = |error| Failure::failed(format!("cannot listen on {address} for --health-listen: {error}"));
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
@@ -34,7 +34,7 @@ impl HealthServer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(failed)?;
         let (engine, stop) = (Arc::new(OnceLock::new()), CancellationToken::new());
-        let router = api::probe_router(Arc::clone(&engine));
+        let router = api::probe_router(Arc::clone(&engine), metrics);
         let stopped = stop.clone();
         let serve = async move {
             let listener = tokio::net::TcpListener::from_std(listener)?;

@@ -26,6 +26,7 @@ mod link_keys;
 mod migrate;
 mod pause;
 mod public_url;
+mod recorder;
 mod remote_server;
 mod samples;
 mod serve;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
 use super::health_server::{self, HealthServer};
+use super::recorder::MetricsRecorder;
 use super::services::OpenedServices;
 use super::settings::{Common, RoleName, Serve, WebhooksOfFile};
 use crate::api::{self, ApiKey, ApiOptions, ConnectionLimits, ServerOptions};
@@ -46,7 +47,15 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
     }
     // An address in use fails before the node registers. Early connections wait in the kernel's backlog.
     let listener = listen(settings.listen).await?;
-    let health = settings.health_listen.map(HealthServer::start).transpose()?;
+    let recorder = if settings.no_metrics {
+        None
+    } else {
+        Some(MetricsRecorder::install()?)
+    };
+    let metrics = recorder.as_ref().map(MetricsRecorder::text);
+    let health = settings.health_listen;
+    let health = health.map(|address| HealthServer::start(address, metrics.clone()));
+    let health = health.transpose()?;
     let services = tokio::select! {
         services = OpenedServices::open(&settings.services, &common.elsa, &common.schema) => services?,
         () = stop.requested() => return Ok(()),
@@ -74,6 +83,7 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
         body_timeout: settings.body_timeout,
         body_memory_mib: settings.body_memory,
         http_body_mib: settings.http.http_body_mib,
+        metrics,
     };
     let scheme = if settings.listener.is_encrypted() {
         "https"
@@ -169,6 +179,7 @@ fn builder(url: &str, common: &Common, settings: &Serve) -> EngineBuilder {
         .dead_letter_lifetime(settings.dead_letter_lifetime)
         .audit_lifetime(settings.audit_lifetime)
         .require_https_links(settings.require_https_links)
+        .samples_cluster(!settings.no_metrics)
         .roles(settings.roles.iter().copied().map(Role::from))
         .single_scheduler(settings.single_scheduler)
         .cache_bytes(settings.limits.cache_bytes())

@@ -34,4 +34,5 @@ mod take_over;
 mod tests;
 
 pub(crate) use check_in::CheckInReport;
+pub(crate) use jobs::SAMPLE_INTERVAL;
 pub(crate) use membership::{Membership, MembershipOptions};

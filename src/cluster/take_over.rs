@@ -113,6 +113,7 @@ impl TakeOver {
             released += removal::remove(client, other, &self.node, RemovalCause::Replaced).await?;
         }
         self.completed.send_modify(|completed| *completed += 1);
+        metrics::counter!("mainspring_work_recovered_total").increment(released);
         tracing::info!(incarnation = %node, released, "take-over completed: the node is removed and its claims are released");
         Ok(())
     }
@@ -124,6 +125,7 @@ impl TakeOver {
         for orphaned in removal::orphaned(&session.client).await? {
             let released = removal::remove(&session.client, orphaned, &self.node, RemovalCause::Replaced).await?;
             self.completed.send_modify(|completed| *completed += 1);
+            metrics::counter!("mainspring_work_recovered_total").increment(released);
             tracing::info!(incarnation = %orphaned, released, "orphaned claims of a removed incarnation are released");
         }
         Ok(())

@@ -18,6 +18,8 @@ const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How a pool is bounded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PoolBounds {
+    /// In metrics.
+    pub(super) name: &'static str,
     /// The most callers that wait for a connection.
     pub(super) queue: usize,
     /// How long each of them waits.
@@ -35,6 +37,7 @@ pub(super) struct PoolBounds {
 impl PoolBounds {
     /// Of ordinary statements.
     const ORDINARY: Self = Self {
+        name: "work",
         queue: usize::MAX,
         wait: WAIT_TIMEOUT,
         answer: ANSWER_TIMEOUT,
@@ -136,6 +139,16 @@ impl Pool {
         self.pool.status().max_size <= 1
     }
 
+    /// Sets the gauges of its connections.
+    pub(crate) fn report(&self) {
+        let (status, pool) = (self.pool.status(), self.bounds.name);
+        let used = status.size.saturating_sub(status.available);
+        metrics::gauge!("mainspring_pool_connections", "pool" => pool).set(status.size as f64);
+        metrics::gauge!("mainspring_pool_connections_used", "pool" => pool).set(used as f64);
+        metrics::gauge!("mainspring_pool_connections_limit", "pool" => pool).set(status.max_size as f64);
+        metrics::gauge!("mainspring_pool_waiting", "pool" => pool).set(status.waiting as f64);
+    }
+
     /// A connection for what needs more than one statement.
     pub(crate) async fn exclusive(&self) -> Result<Exclusive> {
         Ok(Exclusive {
@@ -198,6 +211,7 @@ impl Pool {
     }
 
     fn settle(&self, client: Object, answer: Result<Vec<Row>>, took: Duration) -> Result<Vec<Row>> {
+        metrics::histogram!("mainspring_query_seconds", "pool" => self.bounds.name).record(took);
         // In doubt, or on a server that was demoted: the next statement gets a new connection.
         let is_in_doubt = |error: &Error| ["database-timeout", "database-read-only"].contains(&error.code());
         if answer.as_ref().is_err_and(is_in_doubt) {

@@ -26,6 +26,7 @@ const LIST_TIMEOUT: Duration = Duration::from_millis(1_400);
 const DEADLINE: Duration = Duration::from_millis(1_900);
 
 const BY_KEY: PoolBounds = PoolBounds {
+    name: "reads",
     queue: 256,
     wait: Duration::from_secs(2),
     answer: ANSWER_TIMEOUT,
@@ -35,6 +36,7 @@ const BY_KEY: PoolBounds = PoolBounds {
 };
 
 const LISTS: PoolBounds = PoolBounds {
+    name: "lists",
     queue: 64,
     wait: Duration::from_millis(400),
     answer: Duration::from_millis(1_500),

@@ -171,10 +171,13 @@ pub(crate) enum Job {
     ReportUnsupported,
     /// The purge of deleted versions of definitions that nothing has any more.
     PurgeDefinitions,
+    /// The sample of the cluster, and of each second until another node takes it.
+    SampleCluster,
 }
 
 impl Job {
-    pub(crate) const ALL: [Self; 5] = [
+    /// Those that check-ins run. The sample has a loop of its own, as nothing is to delay it.
+    pub(crate) const OF_CHECK_INS: [Self; 5] = [
         Self::ReleaseOrphaned,
         Self::PurgeExpired,
         Self::CreatePartitions,
@@ -189,6 +192,7 @@ impl Job {
             Self::CreatePartitions => "create-partitions",
             Self::ReportUnsupported => "report-unsupported",
             Self::PurgeDefinitions => "purge-definitions",
+            Self::SampleCluster => "sample-cluster",
         }
     }
 }

@@ -15,7 +15,8 @@
 //! - `node`: registration, check-in and removal. `lock`: the locks of the server. `pause`: the pause of the cluster.
 //!   `activity_type`: what a node cannot run. `task`: what `Elsa.RunTask` waits for.
 //! - `maintenance`: jobs of the cluster, purges, partitions, vacuum. `check`: the invariants. `doctor`: what is wrong with the
-//!   cluster, its tables and its server. `elsa_views`: views by the names of Elsa's tables.
+//!   cluster, its tables and its server. `elsa_views`: views by the names of Elsa's tables. `cluster_sample`: numbers of the
+//!   whole database.
 //! - `link`: resume links. `audit`: the attempts at them. `token`: the keys of signed texts. `webhook`: the sinks
 //!   of webhooks and the deliveries to them. `identity`: users, roles, applications and sessions. `clock`: the clock of the database.
 //! - `code`: the numbers of kinds and states. `parts`: statements without the parts that a batch has no rows for.
@@ -30,6 +31,7 @@ pub(crate) mod bulk_action;
 pub(crate) mod check;
 pub(crate) mod claim;
 pub(crate) mod clock;
+pub(crate) mod cluster_sample;
 pub(crate) mod code;
 pub(crate) mod commit;
 pub(crate) mod dead_letter;

@@ -50,6 +50,11 @@ impl Recorded {
         f64::from_bits(gauges[name].load(Relaxed))
     }
 
+    /// The names of all gauges.
+    pub(crate) fn gauges(&self) -> Vec<String> {
+        self.gauges.lock().unwrap().keys().cloned().collect()
+    }
+
     /// All counters, sorted by name.
     pub(crate) fn counters(&self) -> Vec<(String, u64)> {
         let counters = self.counters.lock().unwrap();

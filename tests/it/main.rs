@@ -21,6 +21,7 @@ mod http;
 mod input;
 mod library;
 mod mail;
+mod metrics;
 mod notifications;
 mod program;
 mod structure;

@@ -360,9 +360,13 @@ FROM (
     SELECT 'cluster-job-out-of-schedule', count(*), min(j.name)
     FROM (VALUES ('release-orphaned', interval '10 seconds'), ('purge-expired', interval '10 seconds'),
                  ('create-partitions', interval '1 hour'), ('report-unsupported', interval '1 minute'),
-                 ('purge-definitions', interval '1 hour')) j(name, period)
+                 ('purge-definitions', interval '1 hour'), ('sample-cluster', interval '15 seconds')) j(name, period)
     LEFT JOIN cluster_job c ON c.name = j.name
     WHERE c.name IS NULL OR c.next_run_at > clock_timestamp() + 2 * j.period
+    UNION ALL
+    SELECT 'second-in-wrong-slot', count(*), min(c.slot::text)
+    FROM cluster_second c
+    WHERE c.slot <> extract(epoch FROM c.at)::bigint % 3600
     UNION ALL
     -- Of HTTP clients. No text within a state has quotes that are not escaped.
     SELECT CASE WHEN r.status = 1 /* finished */ THEN 'open-request-of-ended-instance' ELSE 'open-request-with-answer' END,

@@ -40,8 +40,8 @@ SELECT EXISTS (SELECT 1 FROM checked_in)
         FROM node n
         WHERE n.incarnation <> $1 AND n.last_seen >= clock_timestamp() - n.tolerance) AS next_expiry,
        ARRAY(SELECT n.incarnation FROM node n ORDER BY n.incarnation) AS members,
-       EXISTS (SELECT 1 FROM cluster_job j
-               WHERE j.next_run_at <= clock_timestamp() OR j.next_run_at > clock_timestamp() + 2 * j.period) AS jobs_due,
+       d.jobs_due,
+       d.sample_due,
        u.fan_outs,
        u.fan_out_numbers,
        u.first_fan_out,
@@ -65,6 +65,11 @@ SELECT EXISTS (SELECT 1 FROM checked_in)
        pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS transactions,
        clock_timestamp() AS clock
 FROM head h,
+     -- The sample of the cluster has a loop of its own.
+     (SELECT coalesce(bool_or(j.name <> 'sample-cluster'), false) AS jobs_due,
+             coalesce(bool_or(j.name = 'sample-cluster'), false) AS sample_due
+      FROM cluster_job j
+      WHERE j.next_run_at <= clock_timestamp() OR j.next_run_at > clock_timestamp() + 2 * j.period) d,
      -- Those whose turn comes first, as many as cost a check-in nothing.
      (SELECT count(*) AS fan_outs, coalesce(sum(o.cut - o.cursor), 0)::bigint AS fan_out_numbers,
              -- Else the last id that was given away.

@@ -86,7 +86,7 @@ WITH target AS MATERIALIZED (
     WHERE w.ctid = f.place AND f.fits
     --]
     RETURNING w.tenant_id, w.instance_id, w.id, w.claim_no, w.kind, w.body, w.definition_id, w.version_id,
-              w.definition_version, w.failures, w.crashes, w.replays,
+              w.definition_version, w.failures, w.crashes, w.replays, w.available_at,
               CASE WHEN w.fan_out IS NOT NULL AND w.kind = 2 /* stimulus */ THEN
                   (SELECT pg_column_size(o.payload) FROM fan_out o WHERE o.id = w.fan_out) END AS payload_bytes
 ), timer_taken AS (
@@ -96,27 +96,27 @@ WITH target AS MATERIALIZED (
     --[together
       AND (SELECT e.yes FROM exceeded e) IS NULL
     --]
-    RETURNING m.tenant_id, m.instance_id, m.id, m.claim_no, m.due, m.failures, m.crashes
+    RETURNING m.tenant_id, m.instance_id, m.id, m.claim_no, m.due, m.failures, m.crashes, m.available_at
 )
 SELECT tenant_id, instance_id, id AS work_id, NULL::text AS timer_id, claim_no, kind, body, definition_id, version_id,
        definition_version, failures, crashes, payload_bytes, replays, false AS had_begun, NULL::timestamptz AS due,
-       now() AS claimed_at, NULL::text AS left_out, NULL::bigint AS wait
+       now() AS claimed_at, available_at, NULL::text AS left_out, NULL::bigint AS wait
 FROM work_taken
 UNION ALL
 SELECT tenant_id, instance_id, NULL, id, claim_no, NULL, NULL, NULL, NULL, NULL, failures, crashes, NULL, NULL, false, due, now(),
-       NULL, NULL
+       available_at, NULL, NULL
 FROM timer_taken
 UNION ALL
-SELECT t.tenant_id, t.instance_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+SELECT t.tenant_id, t.instance_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        'order', NULL
 FROM target t WHERE t.has_order
 UNION ALL
 --[together
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'bytes', NULL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'bytes', NULL
 FROM exceeded
 --]
 --[bounded
-SELECT t.tenant_id, t.instance_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+SELECT t.tenant_id, t.instance_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        'bytes', NULL
 FROM free t
 WHERE t.no IN (SELECT m.no FROM work_measured m WHERE NOT m.fits)

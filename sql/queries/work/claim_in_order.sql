@@ -137,36 +137,36 @@ WITH target AS MATERIALIZED (
     FROM work_locked l
     WHERE w.ctid = l.place AND (l.id IN (SELECT t.id FROM taken t) OR l.id IN (SELECT c.id FROM cancelling c))
     RETURNING w.tenant_id, w.instance_id, w.id, w.claim_no, w.kind, w.body, w.definition_id, w.version_id,
-              w.definition_version, w.failures, w.crashes, w.replays,
+              w.definition_version, w.failures, w.crashes, w.replays, w.available_at,
               CASE WHEN w.fan_out IS NOT NULL AND w.kind = 2 /* stimulus */ THEN
                   (SELECT pg_column_size(o.payload) FROM fan_out o WHERE o.id = w.fan_out) END AS payload_bytes
 ), timer_taken AS (
     UPDATE timer m SET claimed_by = $1, claim_no = m.claim_no + 1, has_begun = true
     FROM timer_locked l
     WHERE m.ctid = l.place AND (l.no, l.timer_id) IN (SELECT t.no, t.timer_id FROM taken t)
-    RETURNING m.tenant_id, m.instance_id, m.id, m.claim_no, m.due, m.failures, m.crashes
+    RETURNING m.tenant_id, m.instance_id, m.id, m.claim_no, m.due, m.failures, m.crashes, m.available_at
 )
 SELECT tenant_id, instance_id, id AS work_id, NULL::text AS timer_id, claim_no, kind, body, definition_id, version_id,
        definition_version, failures, crashes, payload_bytes, replays, true AS had_begun, NULL::timestamptz AS due,
-       now() AS claimed_at, NULL::text AS left_out, NULL::bigint AS wait
+       now() AS claimed_at, available_at, NULL::text AS left_out, NULL::bigint AS wait
 FROM work_taken
 UNION ALL
 SELECT tenant_id, instance_id, NULL, id, claim_no, NULL, NULL, NULL, NULL, NULL, failures, crashes, NULL, NULL, true, due, now(),
-       NULL, NULL
+       available_at, NULL, NULL
 FROM timer_taken
 UNION ALL
-SELECT t.tenant_id, t.instance_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+SELECT t.tenant_id, t.instance_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        'bytes', NULL
 FROM target t
 WHERE t.no IN (SELECT m.no FROM measured m WHERE NOT m.fits)
 UNION ALL
-SELECT t.tenant_id, t.instance_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+SELECT t.tenant_id, t.instance_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        'followed', NULL
 FROM target t
 WHERE t.no IN (SELECT k.no FROM taken k)
   AND (SELECT count(*) FROM begun b WHERE b.no = t.no) > (SELECT count(*) FROM taken k WHERE k.no = t.no)
 UNION ALL
-SELECT t.tenant_id, t.instance_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+SELECT t.tenant_id, t.instance_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        'order', (SELECT (extract(epoch FROM min(b.available_at) - clock_timestamp()) * 1000000)::bigint
                  FROM begun b WHERE b.no = t.no AND b.is_free)
 FROM target t

@@ -359,6 +359,7 @@ pub(super) const ROUTES: &[RouteAccess] = &[
     route("GET", "//elsa/hubs/workflow-instance", Access::Token, false),
     route("GET", "//health/live", Access::Open, false),
     route("GET", "//health/ready", Access::Open, false),
+    get("//metrics", &[ReadCluster]),
     route("GET", "//openapi.json", Access::Open, false),
     route("GET", "//openapi", Access::Open, false),
     route("GET", "//", Access::Open, false),

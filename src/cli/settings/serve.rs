@@ -84,6 +84,9 @@ pub(crate) struct Serve {
     /// Refuse to start unless resume links begin with `https://`, that is, unless the --public-url does
     #[arg(long)]
     pub(crate) require_https_links: bool,
+    /// Keep no metrics: `/metrics` is 404, and this node takes no part in the samples of the cluster
+    #[arg(long)]
+    pub(crate) no_metrics: bool,
     /// How many requests are served concurrently; additional ones get 503
     #[arg(long, value_name = "COUNT", default_value = "1024", value_parser = count)]
     pub(crate) max_requests: usize,

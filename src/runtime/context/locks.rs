@@ -1,6 +1,7 @@
 //! The locks of instances. Whatever a lock provider says, the fences of a commit decide who writes.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::stream::BoxStream;
 use tokio::sync::OwnedSemaphorePermit;
@@ -29,13 +30,18 @@ impl InstanceLocks {
     /// Tries to take the lock of each instance, without waiting; `None` for one that is held. If the future is dropped
     /// halfway, the locks taken so far are released.
     pub(crate) async fn try_instances(&self, instances: &[InstanceKey]) -> Result<Vec<Option<LockHandle>>> {
-        match self {
-            Self::Session(locks) => locks.try_instances(instances).await,
+        let began = Instant::now();
+        let handles = match self {
+            Self::Session(locks) => locks.try_instances(instances).await?,
             Self::Provider(locks) => {
                 let each = instances.iter().map(|key| LockRequest::exclusive(name(key)));
-                locks.try_acquire_many(each.collect()).await
+                locks.try_acquire_many(each.collect()).await?
             }
-        }
+        };
+        let granted = handles.iter().flatten().count();
+        metrics::histogram!("mainspring_lock_acquisition_seconds").record_many(began.elapsed(), granted);
+        metrics::counter!("mainspring_lock_contended_total").increment((handles.len() - granted) as u64);
+        Ok(handles)
     }
 
     /// Whether the program has a provider of its own, which may be away while the database is not.
@@ -102,7 +108,8 @@ pub(crate) fn instances_of(name: &str) -> impl Iterator<Item = InstanceKey> {
 /// search for.
 pub(crate) struct InstanceLock {
     instance: InstanceId,
-    guard: Option<LockHandle>,
+    /// With the time of the grant.
+    guard: Option<(LockHandle, Instant)>,
     /// The worker of the burst; `None` if it was released because the commit waits for a lock of another transaction.
     worker: Option<OwnedSemaphorePermit>,
 }
@@ -143,7 +150,7 @@ impl InstanceLock {
     /// Holds the lock of an instance that now exists.
     pub(crate) fn hold(&mut self, guard: LockHandle) {
         tracing::debug!("Acquired distributed lock for workflow instance {}", self.instance);
-        self.guard = Some(guard);
+        self.guard = Some((guard, Instant::now()));
     }
 
     pub(crate) fn is_held(&self) -> bool {
@@ -153,19 +160,20 @@ impl InstanceLock {
     /// Whether the session or the lease that held it has ended. A burst then stops before its next activity, and what is complete
     /// goes through the fences.
     pub(crate) fn is_lost(&self) -> bool {
-        self.guard.as_ref().is_some_and(LockHandle::is_lost)
+        self.guard.as_ref().is_some_and(|(guard, _)| guard.is_lost())
     }
 
     /// What shows the same without borrowing the lock; none where no lock is held.
     pub(crate) fn loss(&self) -> Option<LockLoss> {
-        self.guard.as_ref().map(LockHandle::loss)
+        self.guard.as_ref().map(|(guard, _)| guard.loss())
     }
 }
 
 impl Drop for InstanceLock {
     fn drop(&mut self) {
-        if let Some(guard) = self.guard.take() {
+        if let Some((guard, granted)) = self.guard.take() {
             drop(guard);
+            metrics::histogram!("mainspring_lock_hold_seconds").record(granted.elapsed());
             tracing::debug!("Released distributed lock for workflow instance {}", self.instance);
         }
     }

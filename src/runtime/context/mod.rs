@@ -11,7 +11,8 @@
 //! - `wake_timer`: when to poll next for work and for schedules, with `precise_sleep`.
 //! - `replies`, `waiting_requests`, `wake_sender`: notifications for callers and HTTP clients on this node, and for other
 //!   nodes.
-//! - `pause_state`: the pause of the cluster as this node knows it; `observed`: who observes instances, and what.
+//! - `pause_state`: the pause of the cluster as this node knows it; `known_sample`: its sample.
+//!   `observed`: who observes instances, and what.
 //! - `kept_events`: whether the inbox has room for more events.
 //! - `token_keys`: the keys of resume links and tokens; `setting_digests`: what nodes compare of who may do what. `known_callers`:
 //!   applications and sessions; `password_hasher`: the threads that hash passwords.
@@ -29,6 +30,7 @@ pub(crate) mod instance_list;
 pub(crate) mod kept_events;
 #[cfg(feature = "http")]
 pub(crate) mod known_callers;
+pub(crate) mod known_sample;
 pub(crate) mod lifecycle;
 pub(crate) mod locks;
 pub(crate) mod node_context;

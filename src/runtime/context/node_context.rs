@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use super::claim_state::ClaimState;
 use super::definition_cache::DefinitionCache;
 use super::kept_events::KeptEvents;
+use super::known_sample::KnownSample;
 use super::lifecycle::Lifecycle;
 use super::locks::{InstanceLock, NodeLocks};
 use super::observed::Observed;
@@ -57,6 +58,8 @@ pub(crate) struct NodeContext {
     pub(crate) observed: Arc<Observed>,
     /// They outlive the incarnation.
     pub(crate) token_keys: Arc<TokenKeys>,
+    /// The sample of the cluster; none where this node takes no part in it. It outlives the incarnation.
+    pub(crate) sample: Option<Arc<KnownSample>>,
     /// Digests of what decides at this node who may do what, as they are recorded.
     pub(crate) identity_settings: Vec<String>,
     /// Notified when this node has published triggers: the inbox may keep events for them.

@@ -78,6 +78,8 @@ pub(crate) struct Settings {
     pub(crate) public_url: Option<String>,
     /// Links begin with `https://`.
     pub(crate) require_https_links: bool,
+    /// The node samples the whole database in its turn.
+    pub(crate) samples_cluster: bool,
     pub(crate) on_hang: HangReport,
 }
 

@@ -91,6 +91,7 @@ impl EngineBuilder {
                 identity_settings: SettingDigests::default(),
                 public_url: None,
                 require_https_links: false,
+                samples_cluster: true,
                 on_hang: HangReport::default(),
             },
             catalogue: Catalogue::standard(),
@@ -302,6 +303,13 @@ impl EngineBuilder {
     /// can be read on its way. Default: no.
     pub fn require_https_links(mut self, required: bool) -> Self {
         self.settings.require_https_links = required;
+        self
+    }
+
+    /// Whether this node takes part in the samples of the whole database, of which one node takes one every 15 s, and serves them
+    /// to the recorder of metrics. Default: yes.
+    pub fn samples_cluster(mut self, samples: bool) -> Self {
+        self.settings.samples_cluster = samples;
         self
     }
 

@@ -17,6 +17,7 @@ use crate::lock::LockOwner;
 use crate::runtime::context::claim_state::ClaimState;
 use crate::runtime::context::definition_cache::DefinitionCache;
 use crate::runtime::context::kept_events::KeptEvents;
+use crate::runtime::context::known_sample::KnownSample;
 use crate::runtime::context::lifecycle::Lifecycle;
 use crate::runtime::context::locks::NodeLocks;
 use crate::runtime::context::node_context::{Caches, Commits, Database, NodeContext, Notifications};
@@ -54,6 +55,7 @@ pub(super) struct Shared {
     pub(super) requests: Arc<WaitingRequests>,
     pub(super) observed: Arc<Observed>,
     pub(super) token_keys: Arc<TokenKeys>,
+    pub(super) sample: Option<Arc<KnownSample>>,
     pub(super) watchdog: Watchdog,
 }
 
@@ -267,6 +269,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
         pause: PauseState::default(),
         observed: Arc::clone(&shared.observed),
         token_keys: Arc::clone(&shared.token_keys),
+        sample: shared.sample.clone(),
         identity_settings,
         inbox_matches: Notify::new(),
         bulk_actions: Notify::new(),

@@ -25,7 +25,7 @@
 //! - `http_routes`: which endpoint an HTTP request is for.
 //! - `tests`: requests to engines of one process.
 //! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change; `service_domains`: whether nodes have the
-//!   same services; `identity_settings`: whether they admit the same callers.
+//!   same services; `identity_settings`: whether they admit the same callers; `gauges`: what a node knows without asking.
 
 pub(crate) mod activity_executions;
 pub(crate) mod activity_test;
@@ -45,6 +45,7 @@ mod designer;
 #[cfg(feature = "cli")]
 pub(crate) mod doctor;
 mod events;
+mod gauges;
 #[cfg(feature = "http")]
 mod http_end;
 #[cfg(feature = "http")]
@@ -96,6 +97,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use builder::EngineBuilder;
 use incarnation::Shared;
@@ -111,8 +113,10 @@ use crate::execution::{Interpreter, InterpreterOptions, check_value};
 use crate::expression::ResumeLinks;
 use crate::id::{NodeId, TenantId};
 use crate::identity::RequestOrigin;
+use crate::metric;
 #[cfg(feature = "http")]
 use crate::runtime::context::known_callers::KnownCallers;
+use crate::runtime::context::known_sample::KnownSample;
 use crate::runtime::context::node_context::NodeContext;
 use crate::runtime::context::observed::Observed;
 use crate::runtime::context::program_cache::ProgramCache;
@@ -177,6 +181,8 @@ pub(crate) struct Inner {
     /// One refresh of all definitions at a time.
     refreshes: Arc<Semaphore>,
     supervisor: Mutex<Option<tokio::task::JoinHandle<()>>>,
+    /// It ends with the supervisor.
+    _gauges: AbortOnDropHandle<()>,
     watchdog: Watchdog,
     /// `None` after the engine was shut down.
     watchdog_thread: Mutex<Option<WatchdogThread>>,
@@ -228,6 +234,8 @@ impl Engine {
         let programs = ProgramCache::new(settings.cache_bytes / 4 * 3);
         let observed = Arc::<Observed>::default();
         let token_keys = Arc::new(TokenKeys::new(settings.token_secret.clone()));
+        let sample = settings.samples_cluster.then(Arc::<KnownSample>::default);
+        metric::register();
         let supervisor = Supervisor {
             base,
             watched: watchdog.watch(Part::Supervisor, None),
@@ -239,6 +247,7 @@ impl Engine {
                 requests: Arc::default(),
                 observed: Arc::clone(&observed),
                 token_keys: Arc::clone(&token_keys),
+                sample: sample.clone(),
                 watchdog: watchdog.clone(),
             },
             current: sender,
@@ -250,6 +259,7 @@ impl Engine {
         let watched = supervisor.watched.clone();
         let running = watched.idle(supervisor.register(None)).await?;
         let task = tokio::spawn(supervisor.run(running));
+        let gauges = AbortOnDropHandle::new(tokio::spawn(gauges::keep(current.clone(), sample)));
         let inner = Inner {
             settings,
             interpreter,
@@ -274,6 +284,7 @@ impl Engine {
             tests: Semaphore::new(activity_test::MOST_TESTS),
             refreshes: Arc::new(Semaphore::new(1)),
             supervisor: Mutex::new(Some(task)),
+            _gauges: gauges,
             watchdog,
             watchdog_thread: Mutex::new(Some(watchdog_thread)),
         };

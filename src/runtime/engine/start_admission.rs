@@ -222,6 +222,7 @@ pub(super) async fn accept_and_spawn(
         failures: 0,
         crashes: 0,
         clock,
+        due: clock.now(),
     };
     execute::spawn(node, Loaded::direct_start(node, key, row, charge), permit);
     answer(Ok((instance, Some(reply))));

@@ -156,6 +156,7 @@ impl Supervisor {
         let left = async {
             for (key, claim) in claim::claimed_by(&database.pool, database.incarnation).await? {
                 claim::release(&database.pool, database.incarnation, &key, &[claim], Release::IMMEDIATE).await?;
+                metrics::counter!("mainspring_work_drained_total").increment(1);
                 node.notifications.wake.work_ready(&key.1);
             }
             membership.leave(&database.pool).await

@@ -57,12 +57,14 @@ impl Finished {
             clock,
             checked,
             incidents,
+            executed,
             request,
             ended_requests,
             lock,
         } = self;
         let key = (request.tenant.clone(), request.instance.clone());
         let kept = request.continuation();
+        let resumes = request.expected.is_some() && rows.iter().any(ClaimedRow::is_from_outside);
         let CommitReply { outcome, guard: lock } = node.commits.writer.commit(request, lock).await?;
         let commit = match outcome {
             CommitOutcome::Committed(commit) => commit,
@@ -73,6 +75,7 @@ impl Finished {
         };
         requests::reply(node, &key.1, ended_requests).await;
         activity_faults::report(&state, incidents);
+        count(executed, resumes);
         after.report(node, (&key.0, &key.1), &commit, clock);
         let consumed = consumed(&rows, &unmatched);
         if !yielded {
@@ -122,6 +125,14 @@ impl Finished {
     }
 }
 
+/// Counts what a committed burst has done. `resumes`: its instance had waited.
+fn count(executed: usize, resumes: bool) {
+    metrics::counter!("mainspring_activities_executed_total").increment(executed as u64);
+    if resumes {
+        metrics::counter!("mainspring_instances_resumed_total").increment(1);
+    }
+}
+
 /// The rows of work that the burst has consumed, each with whether it met what it was for.
 fn consumed(rows: &[ClaimedRow], unmatched: &[usize]) -> Vec<(WorkId, bool)> {
     let works = rows.iter().enumerate().filter_map(|(place, row)| match row.claim {
@@ -143,5 +154,6 @@ fn continuing_row(claim: Claim, clock: DatabaseClock, is_followed: bool, had_beg
         failures: 0,
         crashes: 0,
         clock,
+        due: clock.now(),
     }
 }

@@ -78,6 +78,7 @@ async fn execute(node: &Arc<NodeContext>, loaded: Loaded) -> bool {
     } = loaded;
     let key = locked.key.clone();
     let failures = rows.iter().map(|row| row.failures).max().unwrap_or(0);
+    record_latency(&rows);
     // A panic counts against the rows: without an end of its own the burst would be repeated forever.
     let steps = AssertUnwindSafe(run_steps(node, locked, rows, state, &claims)).catch_unwind();
     let executed = steps.await.unwrap_or_else(|panic| {
@@ -102,6 +103,14 @@ async fn execute(node: &Arc<NodeContext>, loaded: Loaded) -> bool {
         node.claims.vacuum.count_burst();
     }
     claims.remove() || isolation.is_some() || !has_ended
+}
+
+/// Records how long the rows of a burst that begins have been due.
+fn record_latency(rows: &[ClaimedRow]) {
+    for row in rows.iter().filter(|row| row.is_from_outside()) {
+        let waited = row.clock.now().signed_duration_since(row.due).to_std();
+        metrics::histogram!("mainspring_dispatch_latency_seconds").record(waited.unwrap_or_default());
+    }
 }
 
 /// Returns the status of the instance after its last commit; none if that commit did not come.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::release::release_claims;
-use super::{follow, inbox_budget, inbox_match, requests};
+use super::{follow, inbox_budget, inbox_match, requests, sampler};
 use crate::Result;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::{self, InstanceKey, Release};
@@ -28,7 +28,7 @@ const VACUUM_PAUSE: Duration = Duration::from_secs(2);
 type ClaimKey = (InstanceKey, Claim);
 
 /// Reconciles claims, vacuums, starts what the inbox keeps for published triggers, weighs what it keeps, reads
-/// the ends of requests that other nodes have ended, follows pauses, freed locks and the keys of links, and announces what is observed, until the incarnation stops.
+/// the ends of requests that other nodes have ended, follows pauses, freed locks and the keys of links, announces what is observed, and samples the cluster, until the incarnation stops.
 pub(crate) async fn run(node: Arc<NodeContext>) {
     tokio::join!(
         reconcile(&node),
@@ -39,7 +39,8 @@ pub(crate) async fn run(node: Arc<NodeContext>) {
         follow::pause(&node),
         follow::observed(&node),
         follow::freed_locks(&node),
-        follow::token_keys(&node)
+        follow::token_keys(&node),
+        sampler::run(&node)
     );
 }
 

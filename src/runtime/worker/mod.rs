@@ -12,7 +12,7 @@
 //! - `webhook_events`: what bursts cause for the sinks of webhooks.
 //! - `wake_notifications`: notifications of other nodes; `unsupported`: versions that are left to them.
 //! - `maintenance`: releases orphaned claims, and vacuums; `activity_faults`: reports failed activities.
-//! - `inbox_budget`: weighs the kept events.
+//! - `inbox_budget`: weighs the kept events. `sampler`: samples the cluster.
 //! - `follow`: follows pauses of the cluster, observed instances and freed locks.
 //! - `paging_job`: what continues page by page on any node: `fan_out`, `inbox_match`, `bulk_action`; `instance_filter`:
 //!   which instances are meant.
@@ -41,6 +41,7 @@ mod prepare;
 mod release;
 mod requests;
 mod run;
+mod sampler;
 mod supported_work;
 #[cfg(test)]
 mod tests;

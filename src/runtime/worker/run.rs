@@ -55,6 +55,8 @@ pub(super) struct Finished {
     pub(super) checked: Instant,
     /// Incidents of the instance before this burst.
     pub(super) incidents: usize,
+    /// The activities that it has executed, those of children in it included.
+    pub(super) executed: usize,
     pub(super) request: Box<CommitRequest>,
     /// Requests of clients that it has ended.
     pub(super) ended_requests: Vec<EndedRequest>,
@@ -171,7 +173,10 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
         holds: false,
     });
     let BurstResult {
-        state, ended_requests, ..
+        state,
+        ended_requests,
+        executed,
+        ..
     } = result;
     Ok(RunEnd::Finished(Box::new(Finished {
         rows,
@@ -186,6 +191,7 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
         clock,
         checked: if asks { Instant::now() } else { checked },
         incidents,
+        executed,
         request,
         ended_requests,
         lock: locked.lock,

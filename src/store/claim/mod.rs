@@ -68,6 +68,8 @@ pub(crate) struct ClaimedRow {
     pub(crate) replays: Option<String>,
     /// The time of the claim, which is not before the row was due.
     pub(crate) clock: DatabaseClock,
+    /// When it was due, at this claim.
+    pub(crate) due: DateTime<Utc>,
 }
 
 impl ClaimedRow {
@@ -77,6 +79,11 @@ impl ClaimedRow {
             (Claim::Work(work, _), Some((WorkKind::Resume | WorkKind::Cancel, _))) => Some(*work),
             _ => None,
         }
+    }
+
+    /// It is not the row under which a burst goes on that yielded.
+    pub(crate) fn is_from_outside(&self) -> bool {
+        !matches!(self.instruction, Some((WorkKind::Continue, _)))
     }
 
     /// Two processes crashed with it claimed: it runs alone.

@@ -416,6 +416,7 @@ columns!(struct RowColumns {
     replays,
     had_begun,
     claimed_at,
+    available_at,
     left_out,
     wait
 });
@@ -469,6 +470,7 @@ fn claimed_row(at: RowColumns, row: &Row, claim: Claim) -> Result<(ClaimedRow, u
         is_followed: false,
         replays: row.get(at.replays),
         clock: DatabaseClock::read(row.get(at.claimed_at)),
+        due: row.get(at.available_at),
     };
     Ok((row, bytes))
 }

@@ -60,7 +60,7 @@ pub(crate) use row::{
 pub(crate) use statement::StatementShape;
 pub(crate) use writer::{CommitWriter, WRITERS, WriterTasks};
 
-use super::code::StatusCode;
+use super::code::{StatusCode, SubStatusCode};
 use super::record::RecordRow;
 use super::route::BookmarkRoute;
 use super::stimulus_key::{KeySet, StimulusKey};
@@ -249,6 +249,9 @@ impl CommitOutcome {
 const RUNNING: i16 = StatusCode::Running.number();
 /// `instance.status` of an instance that has ended, however.
 const FINISHED: i16 = StatusCode::Finished.number();
+/// `instance.sub_status` of an instance that was cancelled, and of one that has faulted.
+const CANCELLED: i16 = SubStatusCode::Cancelled.number();
+const FAULTED: i16 = SubStatusCode::Faulted.number();
 
 /// What is held while a request is committed.
 pub(crate) trait CommitGuard: Send + Sync {

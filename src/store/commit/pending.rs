@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
-use super::{CommitGuard, CommitOutcome, CommitReply, CommitRequest, FINISHED};
+use super::{CANCELLED, Commit, CommitGuard, CommitOutcome, CommitReply, CommitRequest, FAULTED, FINISHED};
 use crate::Error;
 use crate::db::{ErrorClass, violates};
 
@@ -81,10 +81,36 @@ pub(super) fn refuse<G: CommitGuard>(pending: Pending<G>, error: &Error) {
     reply(pending, CommitOutcome::Refused(refused));
 }
 
+/// Counts what a commit has made of its instance.
+fn count_committed(request: &CommitRequest, commit: &Commit) {
+    let effects = &request.effects;
+    metrics::histogram!("mainspring_burst_seconds").record(effects.elapsed);
+    if request.expected.is_none() {
+        metrics::counter!("mainspring_instances_started_total").increment(1);
+    }
+    if effects.status == FINISHED {
+        let outcome = ended_as(effects.sub_status);
+        metrics::counter!("mainspring_instances_finished_total", "outcome" => outcome).increment(1);
+        let lived = commit.committed_at.signed_duration_since(commit.created_at).to_std();
+        metrics::histogram!("mainspring_instance_duration_seconds").record(lived.unwrap_or_default());
+    } else if !effects.continues {
+        metrics::counter!("mainspring_instances_suspended_total").increment(1);
+    }
+}
+
+/// The end of an instance, by `instance.sub_status`.
+fn ended_as(sub_status: i16) -> &'static str {
+    match sub_status {
+        CANCELLED => "cancelled",
+        FAULTED => "faulted",
+        _ => "finished",
+    }
+}
+
 pub(super) fn reply<G: CommitGuard>(pending: Pending<G>, outcome: CommitOutcome) {
     metrics::counter!("mainspring_bursts_total", "outcome" => outcome.name()).increment(1);
-    if matches!(outcome, CommitOutcome::Committed(_)) && pending.request.effects.status == FINISHED {
-        metrics::counter!("mainspring_instances_finished_total").increment(1);
+    if let CommitOutcome::Committed(commit) = &outcome {
+        count_committed(&pending.request, commit);
     }
     // Without a receiver the guard is dropped, which releases the lock.
     let _ = pending.reply.send(CommitReply {

@@ -225,8 +225,10 @@ pub(crate) struct CheckIn {
     pub(crate) next_expiry: Option<Duration>,
     /// Every registered node in order, with this one and the expired nodes.
     pub(crate) members: Vec<Incarnation>,
-    /// A job of the cluster is due.
+    /// A job of the cluster is due, other than its sample.
     pub(crate) jobs_due: bool,
+    /// The sample of the cluster is due.
+    pub(crate) sample_due: bool,
     /// A fan-out is unfinished.
     pub(crate) has_fan_outs: bool,
     /// The first unfinished one, else the last one that was accepted.
@@ -318,6 +320,7 @@ pub(crate) async fn check_in(
         next_expiry: row.get::<_, Option<i64>>("next_expiry").map(micros),
         members: row.get::<_, Vec<i64>>("members").into_iter().map(Incarnation).collect(),
         jobs_due: row.get("jobs_due"),
+        sample_due: row.get("sample_due"),
         has_fan_outs: fan_outs > 0,
         first_fan_out: FanOutId(row.get("first_fan_out")),
         has_bulk_actions: row.get("has_bulk_actions"),

@@ -6,6 +6,7 @@ mod activation_publish;
 mod claim_bytes;
 mod claim_order;
 mod claims;
+mod cluster_sample;
 mod crash_counts;
 mod definition_delete;
 mod definitions;

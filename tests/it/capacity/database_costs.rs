@@ -67,7 +67,7 @@ const COUNT: &str = "
         JOIN pg_class c ON pg_relation_filenode(c.oid) = b.relfilenode
         WHERE b.reldatabase = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()) AND b.relforknumber = 0
           -- What is not of the system.
-          AND c.oid >= 16384 AND c.relname !~ '^(node|fence|cluster_job)'
+          AND c.oid >= 16384 AND c.relname !~ '^(node|fence|cluster_job|cluster_sample|cluster_second)'
         ORDER BY b.start_lsn, b.block_id
     ), written AS (
         SELECT b.relation, b.xid,

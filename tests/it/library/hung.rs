@@ -18,7 +18,7 @@ async fn health_of(engine: &Engine) -> Http {
     let address = listener.local_addr().unwrap();
     tokio::spawn(api::serve(
         listener,
-        api::probe_router(known),
+        api::probe_router(known, None),
         std::future::pending(),
         Duration::ZERO,
     ));

@@ -27,13 +27,14 @@ const FLOORS: [&[&str]; 10] = [
 ];
 
 /// The ground, which everybody stands on.
-const GROUND: [&str; 14] = [
+const GROUND: [&str; 15] = [
     "compute",
     "elsa_json",
     "error",
     "id",
     "identity",
     "failpoint",
+    "metric",
     "network",
     "open_files",
     "spool",

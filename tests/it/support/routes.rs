@@ -64,6 +64,7 @@ fn full(name: &str) -> String {
         "RESUME_BY_PATH" => "/workflows/resume/{link}".to_owned(),
         "LIVE" => "/health/live".to_owned(),
         "READY" => "/health/ready".to_owned(),
+        "METRICS" => "/metrics".to_owned(),
         "OPENAPI_JSON" => "/openapi.json".to_owned(),
         "OPENAPI_PAGE" => "/openapi".to_owned(),
         "HUB" => "/elsa/hubs/workflow-instance".to_owned(),

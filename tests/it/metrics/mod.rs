@@ -1,0 +1,4 @@
+//! What operators see: the metrics of a running node.
+
+mod served;
+mod table;
