@@ -13,6 +13,7 @@ mod events;
 mod history;
 mod hub;
 mod locks;
+mod metrics;
 mod plot;
 mod rows;
 mod settings;
@@ -65,6 +66,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             Experiment::Links(settings) => web::links(target, settings).await,
             Experiment::Locks(settings) => locks::run(target, settings).await,
             Experiment::Loop(settings) => rows::loop_commits(target, settings).await,
+            Experiment::Metrics(settings) => metrics::run(target, settings).await,
             Experiment::Memory(settings) => rows::memory(target, settings).await,
             Experiment::Outgoing(settings) => web::outgoing(target, settings).await,
             Experiment::Plot(settings) => plot::run(settings),

@@ -51,6 +51,8 @@ pub(crate) enum Experiment {
     Loop(Loop),
     /// Measure the resident memory of a node without and with sleeping instances
     Memory(Memory),
+    /// Measure scrapes among many instances, and dispatches with metrics against none
+    Metrics(Metrics),
     /// Measure the requests of SendHttpRequest against those of a client alone
     Outgoing(Outgoing),
     /// Draw the results of several runs as an SVG
@@ -236,6 +238,29 @@ pub(crate) struct Credentials {
     pub(crate) clients: usize,
     /// The measured time with each credential of a round, in seconds
     #[arg(long, value_name = "COUNT", default_value = "3", value_parser = count)]
+    pub(crate) seconds: usize,
+    /// Print the result as one JSON object, on the last line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Settings of `metrics`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Metrics {
+    /// The instances among which is scraped
+    #[arg(long, value_name = "COUNT", default_value = "10000000", value_parser = many)]
+    pub(crate) instances: usize,
+    /// The timers among which is scraped
+    #[arg(long, value_name = "COUNT", default_value = "1000000", value_parser = many)]
+    pub(crate) timers: usize,
+    /// The number of scrapes, one after another
+    #[arg(long, value_name = "COUNT", default_value = "500", value_parser = count)]
+    pub(crate) scrapes: usize,
+    /// The number of dispatches at the same time
+    #[arg(long, value_name = "COUNT", default_value = "32", value_parser = count)]
+    pub(crate) clients: usize,
+    /// The measured time of each half of a pair, in seconds
+    #[arg(long, value_name = "COUNT", default_value = "30", value_parser = count)]
     pub(crate) seconds: usize,
     /// Print the result as one JSON object, on the last line
     #[arg(long)]

@@ -110,6 +110,10 @@ async fn requests_of_workflows_are_measured_against_plain_ones() {
         ),
         ("links --links 3 --clients 2 --seconds 1", ["p50_us", "beside_per_s"]),
         (
+            "metrics --instances 1000 --timers 100 --scrapes 5 --clients 2 --seconds 1",
+            ["scrape_p99_ms", "metrics_per_s"],
+        ),
+        (
             "webhooks --clients 2 --deliveries 20 --seconds 1",
             ["workflows_per_s", "deliveries_per_s"],
         ),

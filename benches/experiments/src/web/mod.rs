@@ -24,7 +24,7 @@ pub(crate) use uploads::run as uploads;
 pub(crate) use webhooks::run as webhooks;
 
 /// The pairs of measurements without and with a workflow.
-const PAIRS: usize = 5;
+pub(crate) const PAIRS: usize = 5;
 
 /// The time before each measurement.
 const WARM_UP: Duration = Duration::from_millis(500);
@@ -48,7 +48,7 @@ impl LocalServer {
 }
 
 /// A client that follows no settings of the environment.
-fn client() -> Result<reqwest::Client, Failure> {
+pub(crate) fn client() -> Result<reqwest::Client, Failure> {
     // The library's own client brings its TLS; here the process needs one, though nothing is encrypted.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
@@ -58,7 +58,7 @@ fn client() -> Result<reqwest::Client, Failure> {
 }
 
 /// How many units per second so many clients do, one after another; `work` does one call and returns its units.
-async fn rate<W, F>(clients: usize, seconds: usize, work: W) -> Result<f64, Failure>
+pub(crate) async fn rate<W, F>(clients: usize, seconds: usize, work: W) -> Result<f64, Failure>
 where
     W: Fn() -> F,
     F: Future<Output = Result<u64, Failure>> + Send + 'static,
@@ -86,10 +86,10 @@ where
     Ok(rate)
 }
 
-fn failed(problem: &dyn std::fmt::Display) -> Failure {
+pub(crate) fn failed(problem: &dyn std::fmt::Display) -> Failure {
     Failure::failed(format!("a request of the experiment: {problem}"))
 }
 
-fn to_three_digits(number: f64) -> f64 {
+pub(crate) fn to_three_digits(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }
