@@ -38,7 +38,7 @@
 //! Below them `compute` (long computations), `watchdog` (hung nodes), `weight` (bytes of JSON), `shortened` (texts in
 //! messages), `identity` (callers and permissions), `metric` (the table of metrics), `elsa_json` (times and absent
 //! values in JSON), `refusals` (repeated refusals), `spool` (large files),
-//! `open_files` (their limit), `network` (of addresses), `private_file`, `failpoint`, and `internals` for
+//! `open_files` (their limit), `log` (bounded lines, levels at run time), `network` (of addresses), `private_file`, `failpoint`, and `internals` for
 //! benches.
 //!
 //! `docs/architecture.md` describes how it works and what it promises, `docs/glossary.md` defines the words,
@@ -86,6 +86,7 @@ mod identity;
 #[doc(hidden)]
 pub mod internals;
 pub mod lock;
+mod log;
 #[cfg(feature = "http")]
 mod mail;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]

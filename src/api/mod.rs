@@ -49,6 +49,7 @@ mod hub;
 mod identity;
 mod instances;
 mod links;
+mod log_level;
 mod metrics;
 mod openapi;
 mod paging;
@@ -297,6 +298,7 @@ fn routes() -> OpenApiRouter<Api> {
         .merge(events::routes())
         .merge(tasks::routes())
         .merge(cluster::routes())
+        .merge(log_level::routes())
         .merge(dead_letters::routes())
         .merge(webhook_sinks::routes())
         .merge(webhook_deliveries::routes())

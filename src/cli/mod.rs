@@ -23,6 +23,7 @@ mod eval;
 mod health_server;
 mod key;
 mod link_keys;
+mod log;
 mod migrate;
 mod pause;
 mod public_url;
@@ -40,8 +41,6 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
-
-use tracing_subscriber::EnvFilter;
 
 use crate::activity::{Console, Stdout};
 #[cfg(feature = "bench")]
@@ -69,7 +68,7 @@ pub fn main() -> ExitCode {
 
 fn run(program: ProgramArguments) -> Result<(), Failure> {
     let ProgramArguments { common, command } = program;
-    log_to_stderr(&common.log)?;
+    log::start(&common.log, common.log_format)?;
     for warning in &common.warnings {
         tracing::warn!("{warning}");
     }
@@ -122,23 +121,4 @@ fn report_usage(error: &clap::Error) -> ExitCode {
     };
     drop(printed);
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
-}
-
-fn log_to_stderr(filter: &str) -> Result<(), Failure> {
-    // What RabbitMQ's client says of an outage, we say once. A filter that names it is asked for.
-    let filter = match filter.contains("lapin") {
-        true => filter.to_owned(),
-        false => format!("{filter},lapin=off"),
-    };
-    let filter = EnvFilter::try_new(filter).map_err(|error| {
-        Failure::usage(format!(
-            "--log is not valid: {error}; give `info` or `mainspring=debug`, for example"
-        ))
-    })?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_target(false)
-        .with_writer(|| secret::Redacting(io::stderr()))
-        .try_init()
-        .map_err(|error| Failure::failed(format!("cannot start the log: {error}")))
 }

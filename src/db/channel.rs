@@ -25,6 +25,8 @@ pub(crate) enum Channel {
     Signals,
     /// Requests for lock reports.
     LockReports,
+    /// Levels of the log.
+    LogLevels,
 }
 
 /// What a listening connection reports.
@@ -44,6 +46,7 @@ impl Channel {
             Self::WakeNotifications => "w",
             Self::Signals => "s",
             Self::LockReports => "a",
+            Self::LogLevels => "g",
         }
     }
 

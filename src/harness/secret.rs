@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use serde_json::Value;
+
 use crate::activity::printable;
 
 /// A text that `Debug` does not show.
@@ -107,6 +109,36 @@ impl<W: Write> Write for Redacting<W> {
     }
 }
 
+/// The same for lines that are JSON objects, which stay that: secrets are hidden in each of their texts. JSON escapes controls
+/// itself.
+pub(crate) struct RedactingJson<W>(pub(crate) W);
+
+impl<W: Write> Write for RedactingJson<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // What is no JSON after all is written as text.
+        let Ok(mut line) = serde_json::from_slice::<Value>(bytes) else {
+            return Redacting(&mut self.0).write(bytes);
+        };
+        redact_texts(&mut line);
+        let _ = self.0.write_all(format!("{line}\n").as_bytes());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let _ = self.0.flush();
+        Ok(())
+    }
+}
+
+fn redact_texts(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = redact(text),
+        Value::Array(items) => items.iter_mut().for_each(redact_texts),
+        Value::Object(fields) => fields.values_mut().for_each(redact_texts),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,5 +181,23 @@ mod tests {
         let forged = "of i\n2026-11-23T00:00:00Z  INFO all is well\u{1b}[2J\n";
         Redacting(&mut out).write_all(forged.as_bytes()).unwrap();
         assert_eq!(out, b"of i\\n2026-11-23T00:00:00Z  INFO all is well\\u{1b}[2J\n");
+    }
+
+    #[test]
+    fn a_line_of_json_is_redacted_and_stays_json() {
+        let mut out = Vec::new();
+        let line = r#"{"message":"at \"postgres://u:p@h\", password=\"q","span":{"n":1,"url":"postgres://u:p@h/d"}}"#;
+        RedactingJson(&mut out)
+            .write_all(format!("{line}\n").as_bytes())
+            .unwrap();
+        let text = String::from_utf8(out.clone()).unwrap();
+        let written: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(written["span"]["url"], "postgres://u:***@h/d");
+        assert!(!text.contains(":p@") && text.ends_with("}\n"), "{text}");
+        out.clear();
+        RedactingJson(&mut out)
+            .write_all(b"no json at postgres://u:p@h\n")
+            .unwrap();
+        assert_eq!(out, b"no json at postgres://u:***@h\n");
     }
 }

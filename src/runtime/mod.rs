@@ -58,6 +58,7 @@ pub(crate) use engine::identity::{
 };
 pub use engine::journal::{JournalFilter, JournalRange, StoredJournalRecord};
 pub use engine::link_use::{GenuineLink, LinkPage, LinkUseRequest, LinkUsed};
+pub use engine::log_levels::LogLevels;
 pub use engine::observe::InstanceObserver;
 pub use engine::pause::{
     DrainOutcome, RuntimeSource, RuntimeState, RuntimeStatus, cluster_status, pause_cluster, resume_cluster,
@@ -92,6 +93,7 @@ pub use crate::execution::{
 pub use crate::expression::{
     DeclaredKinds, LinkSource, NamedValues, ResumeLinks, ScriptOptions, ScriptScope, WorkflowFacts,
 };
+pub use crate::log::{LogLevel, LogLevelOf};
 #[cfg(feature = "http")]
 pub use crate::mail::MailOptions;
 #[cfg(feature = "http")]

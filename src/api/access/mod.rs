@@ -276,6 +276,8 @@ pub(super) const ROUTES: &[RouteAccess] = &[
     get("/cluster/queue", &[ReadCluster]),
     get("/cluster/locks", &[ReadCluster]),
     get("/cluster/fan-outs", &[ReadCluster]),
+    get("/cluster/log-level", &[ReadCluster]),
+    change("PUT", "/cluster/log-level", &[WriteCluster]),
     get("/cluster/schedules", &[ReadSchedules]),
     get("/cluster/schedules/{id}", &[ReadSchedules]),
     post("/cluster/schedules/{id}/pause", &[WriteSchedules]),

@@ -31,7 +31,7 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use super::elsa::ElsaEnvironment;
 use crate::db::with_file;
@@ -288,6 +288,9 @@ pub(super) struct Common {
     /// What to log on standard error: error, warn, info, debug, trace, or by module (mainspring::runtime=debug)
     #[arg(long, global = true, value_name = "FILTER", default_value = "info")]
     pub(super) log: String,
+    /// The form of the log: text, or json with an object in each line
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "text", value_enum)]
+    pub(super) log_format: LogFormat,
     /// The settings in Elsa's environment variables; flags, MAINSPRING_… and the file take precedence.
     #[arg(skip)]
     pub(super) elsa: ElsaEnvironment,
@@ -327,6 +330,15 @@ impl Common {
             .map(Secret::reveal)
             .find(|url| !url.trim().is_empty())
     }
+}
+
+/// The form of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum LogFormat {
+    /// For people.
+    Text,
+    /// For collectors of logs.
+    Json,
 }
 
 /// Settings of `dev`.

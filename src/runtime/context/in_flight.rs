@@ -175,6 +175,20 @@ impl InFlight {
         !state.logged.insert(key.clone(), now).as_ref().is_some_and(is_recent)
     }
 
+    /// Of these instances, those whose locks were found held elsewhere a moment ago.
+    pub(crate) fn contended(&self, keys: &[InstanceKey]) -> Vec<InstanceKey> {
+        let state = self.state();
+        if state.logged.is_empty() {
+            return Vec::new();
+        }
+        let now = Instant::now();
+        let is_recent = |key: &&InstanceKey| {
+            let logged = state.logged.get(*key);
+            logged.is_some_and(|at| now.duration_since(*at) < LOG_AGAIN)
+        };
+        keys.iter().filter(is_recent).cloned().collect()
+    }
+
     /// The instances whose locks were recently found held elsewhere, so many at most.
     pub(crate) fn locked_elsewhere(&self, most: usize) -> Vec<InstanceKey> {
         let state = self.state();

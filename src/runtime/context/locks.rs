@@ -9,6 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::Result;
 use crate::id::{InstanceId, TenantId};
 use crate::lock::{HeldLock, LockHandle, LockLoss, LockProvider, LockRequest, SessionLocks};
+use crate::log::bounded_info;
 use crate::store::claim::InstanceKey;
 use crate::store::commit::CommitGuard;
 
@@ -110,6 +111,7 @@ pub(crate) struct InstanceLock {
     instance: InstanceId,
     /// With the time of the grant.
     guard: Option<(LockHandle, Instant)>,
+    is_contended: bool,
     /// The worker of the burst; `None` if it was released because the commit waits for a lock of another transaction.
     worker: Option<OwnedSemaphorePermit>,
 }
@@ -121,8 +123,10 @@ impl CommitGuard for InstanceLock {
 }
 
 impl InstanceLock {
-    pub(crate) fn new(instance: &InstanceId, guard: LockHandle) -> Self {
+    /// `is_contended`: another session held it a moment ago, which is logged at info.
+    pub(crate) fn new(instance: &InstanceId, guard: LockHandle, is_contended: bool) -> Self {
         let mut lock = Self::not_needed(instance);
+        lock.is_contended = is_contended;
         lock.hold(guard);
         lock
     }
@@ -133,6 +137,7 @@ impl InstanceLock {
         Self {
             instance: instance.clone(),
             guard: None,
+            is_contended: false,
             worker: None,
         }
     }
@@ -149,7 +154,11 @@ impl InstanceLock {
 
     /// Holds the lock of an instance that now exists.
     pub(crate) fn hold(&mut self, guard: LockHandle) {
-        tracing::debug!("Acquired distributed lock for workflow instance {}", self.instance);
+        // A lock is taken before the burst has its span, and levels of one instance go by the field of a span.
+        tracing::debug_span!("lock", instance = %self.instance).in_scope(|| match self.is_contended {
+            true => bounded_info!("Acquired distributed lock for workflow instance {}", self.instance),
+            false => tracing::debug!("Acquired distributed lock for workflow instance {}", self.instance),
+        });
         self.guard = Some((guard, Instant::now()));
     }
 
@@ -174,7 +183,10 @@ impl Drop for InstanceLock {
         if let Some((guard, granted)) = self.guard.take() {
             drop(guard);
             metrics::histogram!("mainspring_lock_hold_seconds").record(granted.elapsed());
-            tracing::debug!("Released distributed lock for workflow instance {}", self.instance);
+            tracing::debug_span!("lock", instance = %self.instance).in_scope(|| match self.is_contended {
+                true => bounded_info!("Released distributed lock for workflow instance {}", self.instance),
+                false => tracing::debug!("Released distributed lock for workflow instance {}", self.instance),
+            });
         }
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct OpenServices {
     pub(crate) wake: Arc<dyn WakeTransport>,
     pub(crate) signal: Arc<dyn CacheSignal>,
     pub(crate) notifier: Notifier,
-    /// Owns the connection for NOTIFY. Requests for lock reports always use it.
+    /// Owns the connection for NOTIFY. Requests for lock reports and levels of the log always use it.
     pub(crate) notifier_task: NotifierTask,
 }
 
@@ -64,7 +64,7 @@ impl Services {
         let channels: Vec<Channel> = wake_notifications
             .into_iter()
             .chain(signals)
-            .chain([Channel::LockReports])
+            .chain([Channel::LockReports, Channel::LogLevels])
             .collect();
         let (notifier, notifier_task) = Notifier::start(connector, &channels).await?;
         let wake = || Arc::new(PostgresWake::new(&notifier, &incarnation.to_string(), None)) as Arc<_>;

@@ -56,7 +56,7 @@ pub(super) async fn alter<T>(
     loop {
         let guards = node.locks.instances.try_instances(&key).await?;
         if let Some(guard) = guards.into_iter().next().flatten() {
-            let lock = InstanceLock::new(id, guard);
+            let lock = InstanceLock::new(id, guard, false);
             let tried = try_alter(node, tenant, id, lock, &change).await;
             // Polls while the lock was held have left out the rows of the instance.
             node.work_accepted(Some(id), None, 1);

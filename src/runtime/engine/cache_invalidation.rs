@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::log::bounded_info;
 use crate::runtime::context::node_context::NodeContext;
 use crate::signal::{CacheNotification, CacheSubscription};
 
@@ -20,7 +21,7 @@ pub(super) async fn receive(node: Arc<NodeContext>, mut notifications: CacheSubs
                 node.caches.routes.invalidate(&notification);
                 node.schedules.timer.wake_now();
                 match notification {
-                    CacheNotification::Changed(change) => tracing::info!(
+                    CacheNotification::Changed(change) => bounded_info!(
                         definition = %change.definition,
                         revision = change.revision,
                         "Received cache invalidation event for workflow definition {}",

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{cache_invalidation, identity_settings, lock_reports, service_domains};
+use super::{cache_invalidation, identity_settings, lock_reports, log_levels, service_domains};
 use crate::Result;
 use crate::cluster::{Membership, MembershipOptions, election};
 use crate::db::{Connector, NotifierTask, Pool, ReadPool};
@@ -89,6 +89,7 @@ pub(super) struct OtherLoops {
     bulk_actions: AbortOnDropHandle<()>,
     webhooks: AbortOnDropHandle<()>,
     lock_reports: AbortOnDropHandle<()>,
+    log_levels: AbortOnDropHandle<()>,
     service_domains: AbortOnDropHandle<()>,
     identity_settings: AbortOnDropHandle<()>,
     wake_notifications: AbortOnDropHandle<()>,
@@ -161,6 +162,7 @@ pub(super) async fn start(
     #[cfg(not(feature = "http"))]
     let webhooks = spawn(std::future::pending());
     let lock_reports = spawn(lock_reports::answer(Arc::clone(&node)));
+    let log_levels = spawn(log_levels::follow(Arc::clone(&node)));
     let roles = shared.settings.effective_roles();
     let service_domains = spawn(service_domains::keep(Arc::clone(&node), roles));
     let identity_settings = spawn(identity_settings::compare(Arc::clone(&node)));
@@ -177,6 +179,7 @@ pub(super) async fn start(
                 bulk_actions,
                 webhooks,
                 lock_reports,
+                log_levels,
                 service_domains,
                 identity_settings,
                 wake_notifications,
@@ -345,6 +348,7 @@ impl RunningNode {
             _ = &mut others.bulk_actions => "its bulk actions ended",
             _ = &mut others.webhooks => "its sender of webhooks ended",
             _ = &mut others.lock_reports => "its lock reports ended",
+            _ = &mut others.log_levels => "its levels of the log ended",
             _ = &mut others.service_domains => "its comparison of services ended",
             _ = &mut others.identity_settings => "its comparison of identity settings ended",
             _ = &mut others.cache_signals => "its subscription to cache invalidations ended",

@@ -24,8 +24,8 @@
 //!   sources send.
 //! - `http_routes`: which endpoint an HTTP request is for.
 //! - `tests`: requests to engines of one process.
-//! - `lock_reports`, `cache_invalidation`: what other nodes ask for and change; `service_domains`: whether nodes have the
-//!   same services; `identity_settings`: whether they admit the same callers; `gauges`: what a node knows without asking.
+//! - `lock_reports`, `cache_invalidation`, `log_levels`: what other nodes ask for and change; `service_domains`: whether nodes have
+//!   the same services; `identity_settings`: whether they admit the same callers; `gauges`: what a node knows without asking.
 
 pub(crate) mod activity_executions;
 pub(crate) mod activity_test;
@@ -62,6 +62,7 @@ pub(crate) mod journal;
 mod link_text;
 pub(crate) mod link_use;
 mod lock_reports;
+pub(crate) mod log_levels;
 pub(crate) mod observe;
 pub(crate) mod pause;
 mod refused_links;

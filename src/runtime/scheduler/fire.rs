@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::decide::{self, Backlog, ScheduleFiring, Tally};
+use crate::log::bounded_info;
 use crate::runtime::context::node_context::{Database, NodeContext};
 use crate::schedule::time_zone_database;
 use crate::store::schedule::{self, Fired, NewPlan, ScheduleRow};
@@ -205,7 +206,8 @@ fn record(node: &NodeContext, rows: &[ScheduleRow], decisions: &[ScheduleFiring]
         meter(&decision.tally, count(fired.accepted), refused, decision.row.lateness);
         let row = usize::try_from(fired.no).ok().and_then(|no| rows.get(no));
         if let Some(row) = row {
-            tracing::debug!(
+            bounded_info!(
+                node = %node.database.node_id,
                 schedule = row.id,
                 definition = %row.definition_id,
                 occurrence = ?row.next_occurrence,

@@ -39,13 +39,21 @@ pub(crate) struct Loaded {
 }
 
 impl Locked {
-    pub(crate) fn new(key: InstanceKey, guard: LockHandle) -> Self {
-        let lock = InstanceLock::new(&key.1, guard);
+    /// `is_contended`: another session held the lock a moment ago.
+    pub(crate) fn new(key: InstanceKey, guard: LockHandle, is_contended: bool) -> Self {
+        let lock = InstanceLock::new(&key.1, guard, is_contended);
         Self { key, lock }
     }
 }
 
 impl Loaded {
+    /// The definition of its instance, as far as its rows and its state show it.
+    pub(super) fn definition_id(&self) -> Option<&str> {
+        let of_start = || self.rows.iter().find_map(|row| row.definition.as_ref());
+        let definition = self.state.as_ref().map(|state| &state.definition).or_else(of_start);
+        definition.map(|definition| definition.definition_id.as_str())
+    }
+
     /// A start that was accepted as claimed by this node: there is no state to load, and no lock to take.
     pub(crate) fn direct_start(node: &NodeContext, key: InstanceKey, start: ClaimedRow, charge: Charge) -> Self {
         let claims = node.claims.in_flight.add(&key, [start.claim.clone()]);

@@ -8,7 +8,8 @@ use super::prepare::Prepared;
 use super::run::Finished;
 use super::{activity_faults, requests};
 use crate::execution::{InstanceState, Instruction};
-use crate::id::{ClaimNo, WorkId};
+use crate::id::{ClaimNo, InstanceId, WorkId};
+use crate::log::bounded_info;
 use crate::runtime::context::in_flight::BurstClaims;
 use crate::runtime::context::locks::InstanceLock;
 use crate::runtime::context::node_context::NodeContext;
@@ -73,6 +74,7 @@ impl Finished {
                 return Ok(Committed::Lost { outcome, rows });
             }
         };
+        log_timers(node, &key.1, &rows, &unmatched);
         requests::reply(node, &key.1, ended_requests).await;
         activity_faults::report(&state, incidents);
         count(executed, resumes);
@@ -130,6 +132,21 @@ fn count(executed: usize, resumes: bool) {
     metrics::counter!("mainspring_activities_executed_total").increment(executed as u64);
     if resumes {
         metrics::counter!("mainspring_instances_resumed_total").increment(1);
+    }
+}
+
+/// A line for each timer that the burst was resumed by, in the words that users of Elsa search for.
+fn log_timers(node: &NodeContext, instance: &InstanceId, rows: &[ClaimedRow], unmatched: &[usize]) {
+    for (place, row) in rows.iter().enumerate() {
+        if let Claim::Timer(bookmark, _) = &row.claim
+            && !unmatched.contains(&place)
+        {
+            bounded_info!(
+                node = %node.database.node_id,
+                %instance,
+                "ResumeWorkflowTask executed for bookmark {bookmark}"
+            );
+        }
     }
 }
 

@@ -35,7 +35,12 @@ pub(crate) fn spawn(node: &Arc<NodeContext>, mut loaded: Loaded, permit: OwnedSe
     loaded.locked.lock.keep_worker(permit);
     let node = Arc::clone(node);
     let incarnation = node.database.incarnation;
-    let span = tracing::debug_span!("burst", instance = %loaded.locked.key.1, %incarnation);
+    let span = tracing::debug_span!(
+        "burst",
+        instance = %loaded.locked.key.1,
+        definition = loaded.definition_id(),
+        %incarnation
+    );
     let (tasks, polled) = (node.lifecycle.tasks.clone(), loaded.claims.polled());
     // Boxed from the beginning, as it is large and moved several times until it runs. Rare waits in it are boxed, too.
     let task = Box::pin(async move {
@@ -181,6 +186,7 @@ async fn run_steps(
             } => {
                 consumed.extend(last);
                 let (status, sub_status) = (state.status(), state.sub_status());
+                tracing::debug!(?status, ?sub_status, rows = consumed.len(), "a burst is committed");
                 complete::reply_committed(node, consumed, state, commit);
                 if commit.released_schedule {
                     node.overlap_ended();

@@ -19,6 +19,7 @@ use super::{execute, wake_notifications};
 use crate::Result;
 use crate::cluster::CheckInReport;
 use crate::failpoint;
+use crate::log::bounded_info;
 use crate::runtime::context::claim_state::Workers;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::{self, InstanceKey, PolledWork};
@@ -373,13 +374,17 @@ async fn lock(node: &NodeContext, found: Vec<InstanceKey>) -> Result<Vec<Locked>
         Err(error) => return Err(error),
     };
     let (mut locked, mut elsewhere) = (Vec::new(), Vec::new());
+    let contended = node.claims.in_flight.contended(&found);
     for (key, guard) in found.into_iter().zip(guards) {
         match guard {
-            Some(guard) => locked.push(Locked::new(key, guard)),
+            Some(guard) => {
+                let is_contended = contended.contains(&key);
+                locked.push(Locked::new(key, guard, is_contended));
+            }
             None => {
                 let id = &key.1;
                 if node.claims.in_flight.should_log(&key) {
-                    tracing::info!("Lock acquisition failed; resume already in progress for workflow {id}");
+                    bounded_info!("Lock acquisition failed; resume already in progress for workflow {id}");
                 } else {
                     tracing::debug!("the lock of instance {id} is still held elsewhere");
                 }

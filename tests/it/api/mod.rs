@@ -18,6 +18,7 @@ mod link_audit;
 mod link_keys;
 mod links;
 mod live;
+mod log_level;
 mod openapi;
 mod openid;
 mod permissions;

@@ -33,6 +33,7 @@ const GROUND: [&str; 15] = [
     "error",
     "id",
     "identity",
+    "log",
     "failpoint",
     "metric",
     "network",
