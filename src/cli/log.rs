@@ -21,13 +21,12 @@ pub(super) fn start(filter: &str, format: LogFormat) -> Result<(), Failure> {
             "--log is not valid: {error}; give `info` or `mainspring=debug`, for example"
         ))
     })?;
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(parsed)
-        .with_filter_reloading()
-        .with_target(false);
+    let builder = tracing_subscriber::fmt().with_target(false);
+    // The reload of a filter knows the form and the writer, which therefore come first.
     let started = match format {
         LogFormat::Text => {
             let builder = builder.with_writer(|| Redacting(io::stderr()));
+            let builder = builder.with_env_filter(parsed).with_filter_reloading();
             let handle = builder.reload_handle();
             log::install(&settings, move |filter| {
                 let filter = EnvFilter::try_new(filter).map_err(|error| error.to_string())?;
@@ -38,6 +37,7 @@ pub(super) fn start(filter: &str, format: LogFormat) -> Result<(), Failure> {
         LogFormat::Json => {
             let builder = builder.json().flatten_event(true).with_span_list(false);
             let builder = builder.with_writer(|| RedactingJson(io::stderr()));
+            let builder = builder.with_env_filter(parsed).with_filter_reloading();
             let handle = builder.reload_handle();
             log::install(&settings, move |filter| {
                 let filter = EnvFilter::try_new(filter).map_err(|error| error.to_string())?;

@@ -175,7 +175,7 @@ impl Log {
 }
 
 /// The filter of the settings with these levels: of two directives for one thing the last one counts.
-pub(crate) fn filter_of(settings: &str, levels: &[LogLevelOf]) -> String {
+fn filter_of(settings: &str, levels: &[LogLevelOf]) -> String {
     let mut filter = settings.to_owned();
     for directive in levels.iter().filter_map(LogLevelOf::directive) {
         let _ = write!(filter, ",{directive}");

@@ -11,5 +11,5 @@ mod line_budget;
 pub(crate) use levels::{LevelChange, change_level, levels};
 pub use levels::{LogLevel, LogLevelOf};
 #[cfg(feature = "cli")]
-pub(crate) use levels::{filter_of, install};
+pub(crate) use levels::install;
 pub(crate) use line_budget::{LINES, bounded_info};
