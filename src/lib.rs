@@ -34,11 +34,11 @@
 //! (workflows behind URLs), `http`
 //! and `auth` (server and credentials below `api`), `runtime` (rooms `engine`, `worker`, `scheduler`, `context`), `cluster`
 //! (membership, check-in, take-over), `execution` and `expression` (the interpreter and its languages), `store` and `db`
-//! (rows, SQL, connections), `outgoing` (requests to other servers), `openid` (tokens of OpenID Connect issuers), `mail` (the mail server), `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).
+//! (rows, SQL, connections), `outgoing` (requests to other servers), `openid` (tokens of OpenID Connect issuers), `mail` (the mail server), `otlp` (spans to a collector), `redis_server` and `rabbitmq_server` (features `redis` and `rabbitmq`: connections to them).
 //! Below them `compute` (long computations), `watchdog` (hung nodes), `weight` (bytes of JSON), `shortened` (texts in
 //! messages), `identity` (callers and permissions), `metric` (the table of metrics), `elsa_json` (times and absent
 //! values in JSON), `refusals` (repeated refusals), `spool` (large files),
-//! `open_files` (their limit), `log` (bounded lines, levels at run time), `network` (of addresses), `private_file`, `failpoint`, and `internals` for
+//! `open_files` (their limit), `log` (bounded lines, levels at run time), `trace` (traces of runs), `network` (of addresses), `private_file`, `failpoint`, and `internals` for
 //! benches.
 //!
 //! `docs/architecture.md` describes how it works and what it promises, `docs/glossary.md` defines the words,
@@ -96,6 +96,12 @@ mod network;
 mod open_files;
 #[cfg(feature = "http")]
 mod openid;
+#[cfg(feature = "otlp")]
+#[cfg_attr(
+    not(feature = "cli"),
+    allow(dead_code, unused_imports, reason = "the program selects by settings")
+)]
+mod otlp;
 #[cfg(feature = "http")]
 mod outgoing;
 mod private_file;
@@ -114,6 +120,7 @@ mod spool;
 mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod trace;
 pub mod wake;
 mod watchdog;
 #[cfg(feature = "http")]

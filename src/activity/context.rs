@@ -23,6 +23,7 @@ use super::sent_effects::SentEffects;
 use super::tree::{ActivityNode, ActivityTree, NodeIndex};
 use crate::expression::{CallLinks, Evaluated, Language, LinkRequest, ResumeLinks, ScriptChanges};
 use crate::id::{ActivityExecutionId, InstanceId};
+use crate::trace::TraceContext;
 
 pub(crate) type EvaluationFuture<'a> = Pin<Box<dyn Future<Output = Result<Evaluated, Fault>> + Send + 'a>>;
 
@@ -216,6 +217,8 @@ pub struct ActivityContext<'a> {
     /// Determined on the first request: a loop over many items has as many children.
     pub(crate) children: OnceLock<Vec<Child>>,
     pub(crate) answer_status: AnswerStatus,
+    /// The span of the call, or the trace that the burst belongs to.
+    pub(crate) trace: Option<TraceContext>,
     pub(crate) pending_notifications: usize,
     pub(crate) properties: Map<String, Value>,
     /// The names of properties that this call has set.

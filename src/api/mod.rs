@@ -85,7 +85,7 @@ use admission::Admission;
 pub use crate::auth::ApiKey;
 use crate::auth::{Authenticator, Caller, Issuers, LocalIdentity, Permission, RequestOrigin};
 use crate::endpoint::{self, EndpointAdmission, WorkflowEndpoints};
-use crate::http::{ApiError, BodyLimits};
+use crate::http::{ApiError, BodyLimits, trace_of};
 pub use crate::http::{
     ConnectionLimits, ForwardingHeader, MAX_BODY, ServerOptions, ServerTls, TrustedProxies, serve, serve_within,
 };
@@ -213,7 +213,7 @@ impl FromRequestParts<Api> for Api {
             .get::<Arc<RequestOrigin>>()
             .ok_or_else(ApiError::internal)?;
         Ok(Self {
-            engine: state.engine.for_request(origin),
+            engine: state.engine.for_request(origin).continuing(trace_of(&parts.headers)),
             caller: Some(Arc::clone(&origin.caller)),
             ..state.clone()
         })

@@ -34,6 +34,7 @@ mod serve;
 mod services;
 mod settings;
 mod studio;
+mod trace_export;
 mod user;
 mod validate;
 

@@ -9,6 +9,7 @@ use super::health_server::{self, HealthServer};
 use super::recorder::MetricsRecorder;
 use super::services::OpenedServices;
 use super::settings::{Common, RoleName, Serve, WebhooksOfFile};
+use super::trace_export::TraceExport;
 use crate::api::{self, ApiKey, ApiOptions, ConnectionLimits, ServerOptions};
 use crate::harness::failure::{Failure, HUNG};
 use crate::harness::print_line;
@@ -60,8 +61,10 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
         services = OpenedServices::open(&settings.services, &common.elsa, &common.schema) => services?,
         () = stop.requested() => return Ok(()),
     };
+    let traces = TraceExport::start(common, settings)?;
+    let providers = |builder| traces.apply(services.clone().apply(builder));
     let engine = tokio::select! {
-        engine = start(&url, common, settings, &services, &webhooks) => engine?,
+        engine = start(&url, common, settings, &providers, &webhooks) => engine?,
         () = stop.requested() => return Ok(()),
     };
     if let Err(failure) = check_callers(&engine, settings).await {
@@ -106,7 +109,9 @@ pub(super) async fn run(common: &Common, settings: &Serve) -> Result<(), Failure
         connections = server.limits.max_connections,
         "connection limit, derived from the limit of open files"
     );
-    serve_until_stopped(engine, listener, server, router, &stop, drain).await
+    let served = serve_until_stopped(engine, listener, server, router, &stop, drain).await;
+    traces.finish().await;
+    served
 }
 
 /// Refuses to serve others without a credential, and warns of what permits more than it should.
@@ -127,12 +132,12 @@ async fn start(
     url: &str,
     common: &Common,
     settings: &Serve,
-    services: &OpenedServices,
+    providers: &impl Fn(EngineBuilder) -> EngineBuilder,
     webhooks: &WebhooksOfFile,
 ) -> crate::Result<Engine> {
     let began = Instant::now();
     loop {
-        let builder = services.clone().apply(builder(url, common, settings));
+        let builder = providers(builder(url, common, settings));
         let builder = with_webhooks(builder, settings, webhooks.clone());
         let error = match builder.start().await {
             Ok(engine) => return Ok(engine),

@@ -19,7 +19,7 @@ use super::content::{BodyReader, ReadBody};
 use super::incoming::{Named, decoded, received};
 use crate::activity::http::{ReceivedBody, RouteOptions};
 use crate::expression::TimeSpan;
-use crate::http::{ApiError, HoldingBody, idempotency_key, request_fingerprint};
+use crate::http::{ApiError, HoldingBody, idempotency_key, request_fingerprint, trace_of};
 use crate::runtime::{Engine, FoundRoute, HttpRun, Idempotency, RouteQuery};
 use crate::spool::RequestFiles;
 
@@ -60,7 +60,10 @@ pub(super) async fn serve(endpoints: &WorkflowEndpoints, request: Request, path:
         endpoints,
         path,
         began: Instant::now(),
-        engine: endpoints.engine.for_tenant(who.tenant()),
+        engine: endpoints
+            .engine
+            .for_tenant(who.tenant())
+            .continuing(trace_of(&parts.headers)),
         who,
         body: BodyStream::new(
             body,

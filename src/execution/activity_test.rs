@@ -120,6 +120,8 @@ impl Interpreter {
             links: BurstLinks::default(),
             ended_requests: Vec::new(),
             files: Vec::new(),
+            trace: None,
+            call_span: None,
         };
         let time_limit = program.tree.find(node_id).map(|node| {
             let descriptor = program.descriptor(node.index);

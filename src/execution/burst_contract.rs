@@ -15,6 +15,7 @@ use super::status::{Status, SubStatus};
 use crate::activity::EventPublication;
 use crate::expression::LinkRequest;
 use crate::id::{ActivityId, BookmarkId, InstanceId, StimulusHash};
+use crate::trace::CurrentTrace;
 
 /// One attempt to run an instance until it waits.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub struct Burst {
     /// The burst repeats a lost one without all of its rows: if it yields, the other rows follow the work that it
     /// leaves.
     pub is_followed: bool,
+    /// The span of the burst, if it belongs to a trace.
+    pub trace: Option<CurrentTrace>,
 }
 
 /// An instruction to an instance.

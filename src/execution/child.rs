@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::bookmark::canonical;
 use crate::activity::{AllPublished, PublishedDefinitions};
 use crate::id::{ActivityId, BookmarkId, DefinitionId, InstanceId};
+use crate::trace::TraceContext;
 use crate::{Error, Result};
 
 /// What a child knows of its parent.
@@ -87,6 +88,8 @@ pub struct ChildStart {
     pub waits: bool,
     /// The bookmark at which the parent waits for it; `None` when it does not wait.
     pub bookmark_id: Option<BookmarkId>,
+    /// The span of the activity that starts it, or the trace that it belongs to.
+    pub trace: Option<TraceContext>,
 }
 
 /// The hash of the request for an executed child, in hexadecimal digits.

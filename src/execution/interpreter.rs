@@ -396,6 +396,7 @@ impl Interpreter {
             is_followed: burst.is_followed,
             child_seed: burst.child_seed,
             has_cancel,
+            trace: burst.trace,
             ..self.burst_run(program, state, burst.now, definitions)
         };
         let origins = burst.origins.into_iter().map(Some).chain(std::iter::repeat(None));
@@ -461,6 +462,8 @@ impl Interpreter {
             links: BurstLinks::default(),
             ended_requests: Vec::new(),
             files: Vec::new(),
+            trace: None,
+            call_span: None,
         }
     }
 }

@@ -21,6 +21,7 @@ use super::request::OpenRequest;
 use super::status::{Status, SubStatus};
 use crate::activity::Resumption;
 use crate::id::{ActivityExecutionId, ActivityId, BookmarkId, DefinitionId, InstanceId, VersionId};
+use crate::trace::TraceContext;
 use crate::{Error, Result};
 
 /// The format of the bytes. A newer binary reads older formats; an older one refuses newer formats.
@@ -101,6 +102,9 @@ pub struct InstanceState {
     /// Clients that wait for it, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) requests: Vec<OpenRequest>,
+    /// The last burst of which there is a span. It decides nothing that a burst does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) trace: Option<TraceContext>,
 }
 
 /// What other branches of an instance were about to do when it faulted.
@@ -319,6 +323,16 @@ fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
 }
 
 impl InstanceState {
+    /// The last burst of which there is a span.
+    pub(crate) fn trace(&self) -> Option<TraceContext> {
+        self.trace
+    }
+
+    /// Notes the span of a burst, if there is one.
+    pub(crate) fn remember_trace(&mut self, trace: Option<TraceContext>) {
+        self.trace = trace.or(self.trace);
+    }
+
     pub(super) fn new(
         instance_id: InstanceId,
         definition_id: DefinitionId,
@@ -357,6 +371,7 @@ impl InstanceState {
             incidents: Vec::new(),
             parent: None,
             requests: Vec::new(),
+            trace: None,
         }
     }
 

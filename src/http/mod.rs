@@ -6,7 +6,7 @@
 //! - `server`: accepts, serves and drains; `connections`: their number and their time limits; `tls`: the certificate of a server.
 //! - `peer`: the client of a request; `trusted_proxies`: whose word on it counts.
 //! - `body`, `form_body`, `json_memory`, `holding_body`: bodies within their limits; `files`: uploaded ones.
-//! - `idempotency`: keys that make a repeat safe; `error`: the one shape of an error.
+//! - `idempotency`: keys that make a repeat safe; `trace_parent`: the trace of a caller; `error`: the one shape of an error.
 
 mod body;
 mod connections;
@@ -21,6 +21,7 @@ mod server;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod trace_parent;
 mod trusted_proxies;
 
 pub use body::MAX_BODY;
@@ -36,4 +37,5 @@ pub(crate) use peer::{Peer, Scheme};
 pub(crate) use server::{Listening, serve_until};
 pub use server::{ServerOptions, serve, serve_within};
 pub use tls::ServerTls;
+pub(crate) use trace_parent::trace_of;
 pub use trusted_proxies::{ForwardingHeader, TrustedProxies};

@@ -8,8 +8,8 @@
 mod levels;
 mod line_budget;
 
-pub(crate) use levels::{LevelChange, change_level, levels};
-pub use levels::{LogLevel, LogLevelOf};
 #[cfg(feature = "cli")]
 pub(crate) use levels::install;
+pub(crate) use levels::{LevelChange, change_level, levels};
+pub use levels::{LogLevel, LogLevelOf};
 pub(crate) use line_budget::{LINES, bounded_info};

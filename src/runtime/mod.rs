@@ -98,4 +98,5 @@ pub use crate::log::{LogLevel, LogLevelOf};
 pub use crate::mail::MailOptions;
 #[cfg(feature = "http")]
 pub use crate::outgoing::OutgoingOptions;
+pub use crate::trace::{CurrentTrace, TraceContext};
 pub use crate::watchdog::Hang;

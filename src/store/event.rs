@@ -46,6 +46,8 @@ pub(crate) struct NewEvent {
     pub(crate) may_keep: bool,
     /// The link by which it is published; the same transaction uses that.
     pub(crate) link: Option<LinkUse>,
+    /// The trace that the bursts which follow at once continue, as the header has it.
+    pub(crate) trace: Option<String>,
 }
 
 impl NewEvent {
@@ -172,7 +174,7 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
     let target = event.target();
     let is_targeted = target.is_some() || event.activity_execution_id.is_some();
     let scope = StimulusScope::of(event.correlation_id.as_deref(), is_targeted);
-    let params: [&(dyn ToSql + Sync); 15] = [
+    let params: [&(dyn ToSql + Sync); 16] = [
         &event.tenant.as_str(),
         &event.request.route,
         &event.request.key,
@@ -188,6 +190,7 @@ async fn publish_once(pool: &Pool, lock_class: i32, event: &NewEvent) -> Result<
         &remembered,
         &MAX_DIRECT_BYTES,
         &event.may_keep,
+        &event.trace,
     ];
     // What may find no room, or a link that does not permit it, is committed or rolled back by its answer.
     let is_answered = !event.may_keep || event.link.is_some();

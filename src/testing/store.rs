@@ -388,6 +388,7 @@ pub(crate) fn event(key: &str, hash: u8) -> NewEvent {
         lifetime: Duration::from_secs(60),
         may_keep: true,
         link: None,
+        trace: None,
     }
 }
 

@@ -2,7 +2,8 @@
 --          inbox. If more than $12 bookmarks wait for it, or so many that the copies of its payload take more than $14
 --          bytes, or an earlier event for the same is still being fanned out, it becomes a fan-out instead. A start that
 --          the activation strategy refuses is not made, and reported; while the strategy is being seeded the statement
---          fails, to be tried again. Without $15 nothing is kept, and no_room is what the caller rolls back
+--          fails, to be tried again. Without $15 nothing is kept, and no_room is what the caller rolls back. $16 is the trace
+--          that the bursts continue; what is kept or fanned out has none
 -- caller:  store::event (replays of dead letters, too), in the transaction that holds the stimulus keys
 -- index:   idempotency_key_pkey, bookmark_hash or bookmark_correlation or (bookmark_pkey, bookmark_crowded), trigger_hash, definition_published, activation_held
 -- locks:   idempotency_key by key, then activation by key, then work, then inbox
@@ -69,8 +70,12 @@ WITH accepted AS (
 ), resumed AS (
     INSERT INTO work (tenant_id, instance_id, kind, body)
     SELECT $1, w.instance_id, 2 /* stimulus */,
-        json_build_object('bookmarkId', w.id, 'hash', encode($5, 'hex'), 'name', $6::text,
-                                                   'payload', $7::json)
+        CASE WHEN $16::text IS NULL
+            THEN json_build_object('bookmarkId', w.id, 'hash', encode($5, 'hex'), 'name', $6::text,
+                                   'payload', $7::json)
+            ELSE json_build_object('bookmarkId', w.id, 'hash', encode($5, 'hex'), 'name', $6::text,
+                                   'payload', $7::json, 'trace', $16::text)
+        END
     FROM waiting w
     WHERE NOT EXISTS (SELECT 1 FROM deferred)
     ORDER BY w.instance_id, w.id
@@ -86,7 +91,12 @@ WITH accepted AS (
 ), started AS (
     INSERT INTO work (tenant_id, instance_id, kind, definition_id, version_id, definition_version, body)
     SELECT $1, g.instance_id, 0 /* start */, g.definition_id, g.version_id, g.version,
-           json_build_object('triggerActivityId', g.activity_id, 'payload', $7::json, 'correlationId', $8::text)
+           CASE WHEN $16::text IS NULL
+               THEN json_build_object('triggerActivityId', g.activity_id, 'payload', $7::json,
+                                      'correlationId', $8::text)
+               ELSE json_build_object('triggerActivityId', g.activity_id, 'payload', $7::json,
+                                      'correlationId', $8::text, 'trace', $16::text)
+           END
     FROM triggered g
     WHERE g.held IS NULL OR EXISTS (SELECT 1 FROM activated a WHERE a.instance_id = g.instance_id)
     RETURNING instance_id

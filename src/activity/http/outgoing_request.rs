@@ -266,9 +266,12 @@ pub(super) fn status_code(value: &Value) -> Option<u16> {
     number.filter(|code| (100..=599).contains(code))
 }
 
-/// All requests of an instance have one trace, and each attempt a part of its own. It is marked as sampled: what begins a trace
-/// decides that, and the services behind it drop what is not.
+/// The span of the activity. Where the run belongs to no trace, all requests of an instance have one, and each attempt a part of its
+/// own. That is marked as sampled: the services behind it drop what is not.
 fn trace_parent(context: &ActivityContext<'_>) -> String {
+    if let Some(trace) = context.trace {
+        return trace.to_string();
+    }
     let number = |text: &str| {
         let digest = Sha256::digest(text.as_bytes());
         digest.first_chunk().map_or(0, |bytes| u128::from_be_bytes(*bytes))

@@ -21,6 +21,7 @@ mod serve;
 mod services;
 mod settings_file;
 mod studio;
+mod traces;
 mod validate;
 mod webhooks;
 
@@ -56,6 +57,7 @@ pub(super) use serve::{RoleName, Serve};
 pub(super) use services::{ServiceSettings, SignalName, WakeName};
 use settings_file::{SettingsFile, without_reading};
 pub(super) use studio::{Install, Status, StudioChoice, StudioCommand};
+use traces::TraceSettings;
 pub(super) use validate::ValidateSettings;
 pub(super) use webhooks::{WebhookSettings, WebhooksOfFile};
 
@@ -76,7 +78,7 @@ More settings, for the environment or the --config file: mainspring settings";
 
 /// The flags of `serve` besides those of all commands: those that people type. Its other settings are in the file and the
 /// environment, where each new setting belongs first.
-const SERVE_FLAGS: [&str; 32] = [
+const SERVE_FLAGS: [&str; 33] = [
     "listen",
     "health-listen",
     "api-key",
@@ -109,6 +111,7 @@ const SERVE_FLAGS: [&str; 32] = [
     "wake",
     "redis-url",
     "rabbitmq-url",
+    "otlp-endpoint",
 ];
 
 /// Runs Elsa 3 workflows on one PostgreSQL database, on as many nodes as you start.

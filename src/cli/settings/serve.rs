@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use super::secret_file::secret_file;
 use super::{
     ExpressionSettings, HttpSettings, IdentitySettings, ListenerSettings, MailSettings, OpenIdSettings,
-    ServiceSettings, StudioChoice, WebhookSettings, address, is_local,
+    ServiceSettings, StudioChoice, TraceSettings, WebhookSettings, address, is_local,
 };
 use crate::activity::FlowchartMode;
 use crate::auth::cors::parse_origin;
@@ -168,6 +168,8 @@ pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) services: ServiceSettings,
     #[command(flatten)]
+    pub(crate) traces: TraceSettings,
+    #[command(flatten)]
     pub(crate) limits: Limits,
     /// Shut down when standard input ends, as it does when the parent process exits
     #[arg(long)]
@@ -198,6 +200,7 @@ impl Serve {
 
     /// Checks the settings that depend on each other.
     pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.traces.check()?;
         let key = self.api_key();
         if key.is_some_and(|key| key.len() < MIN_KEY || !key.bytes().all(|byte| byte.is_ascii_graphic())) {
             return Err(Failure::usage(format!(

@@ -457,6 +457,7 @@ impl<'p> BurstRun<'p> {
             },
             waits,
             bookmark_id: None,
+            trace: self.current_trace(),
         })
     }
 

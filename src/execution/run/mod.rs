@@ -7,6 +7,7 @@
 //!   not called from within its child's call: it gets a notification, and all notifications are delivered before the
 //!   next work item. So no recursion occurs.
 //! - `retry` schedules faulted executions again, and `execution_limits` faults an instance that would run without end.
+//! - `spans` tells of calls in the trace of the burst.
 //! - `links` keeps the resume links that are made.
 //! - `requests` ends the requests of clients that wait. `children` runs the child of an activity after its call; `activity_test` runs one activity alone.
 //! - Between two work items the state is consistent and can be committed: a burst yields there.
@@ -40,6 +41,7 @@ use crate::execution::status::{Status, SubStatus};
 use crate::execution::workflow_options::CommitPoints;
 use crate::expression::{CallLinks, ScriptSession};
 use crate::spool::SpoolFile;
+use crate::trace::{CurrentTrace, OpenSpan};
 use faults::fault_of;
 
 mod activity_test;
@@ -53,6 +55,7 @@ mod outputs;
 mod requests;
 mod retry;
 mod secrets;
+mod spans;
 mod transitions;
 
 pub(super) use instructions::LeftInstructions;
@@ -101,6 +104,10 @@ pub(super) struct BurstRun<'p> {
     pub(super) ended_requests: Vec<EndedRequest>,
     /// Files that activities have received, until the burst ends.
     pub(super) files: Vec<SpoolFile>,
+    /// The span of the burst.
+    pub(super) trace: Option<CurrentTrace>,
+    /// That of the activity that is being called.
+    pub(super) call_span: Option<OpenSpan>,
 }
 
 /// Why a child ends the burst of its parent.
@@ -340,12 +347,16 @@ impl BurstRun<'_> {
 
     /// Calls an activity and carries out its commands; then runs the child that it asked for.
     async fn call(&mut self, number: u64, call: ActivityCall) {
+        if self.trace.is_some() {
+            self.begin_call_span(number, &call);
+        }
         if let Some(request) = self.call_once(number, call).await {
             // Boxed, as it is rare.
             if let Some(resumption) = Box::pin(self.execute_child(number, request)).await {
                 self.call_once(number, ActivityCall::Resume(resumption)).await;
             }
         }
+        self.call_span = None;
     }
 
     /// Returns the child that the activity is to go on with.
@@ -411,9 +422,13 @@ impl BurstRun<'_> {
                 self.apply_step(number, &changed_properties, commands, step);
                 return executes;
             }
-            Ok(Err(fault)) => self.fault_of_call(number, commands, fault),
+            Ok(Err(fault)) => {
+                self.fail_call_span(&fault);
+                self.fault_of_call(number, commands, fault);
+            }
             Err(panic) => {
                 let fault = Fault::new(panic_message(&*panic)).code("panic");
+                self.fail_call_span(&fault);
                 self.fault_of_call(number, commands, fault);
             }
         }
@@ -519,6 +534,7 @@ impl BurstRun<'_> {
             flowchart_mode: self.program.flowchart_mode(node).unwrap_or(self.options.flowchart_mode),
             children: OnceLock::new(),
             answer_status: self.answer_status(),
+            trace: self.current_trace(),
             pending_notifications: self
                 .notifications
                 .iter()

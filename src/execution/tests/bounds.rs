@@ -244,6 +244,7 @@ fn a_burst_may_move_between_threads() {
         instructions: Vec::new(),
         attempt: 1,
         is_followed: false,
+        trace: None,
         now: chrono::DateTime::UNIX_EPOCH,
         child_seed: 0,
         origins: Vec::new(),

@@ -152,6 +152,7 @@ impl Family {
             instructions: vec![instruction],
             attempt: 1,
             is_followed: false,
+            trace: None,
             now: chrono::DateTime::UNIX_EPOCH,
             child_seed: 0,
             origins: vec![origin],

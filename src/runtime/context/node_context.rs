@@ -38,6 +38,7 @@ use crate::store::commit::CommitWriter;
 use crate::store::node::ServiceDomains;
 use crate::store::pause::Pause;
 use crate::store::start::Acceptor;
+use crate::trace::Traces;
 use crate::wake::WakeNotification;
 
 /// The most locks held by another session that a report names.
@@ -73,6 +74,8 @@ pub(crate) struct NodeContext {
     pub(crate) webhook_options: WebhookOptions,
     /// How long the inbox keeps a stimulus, in microseconds.
     pub(crate) inbox_lifetime: i64,
+    /// Where spans go; `None`: the node makes none.
+    pub(crate) traces: Option<Traces>,
     /// Whether the inbox has room for further events.
     pub(crate) kept_events: KeptEvents,
 }

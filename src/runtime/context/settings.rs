@@ -8,6 +8,7 @@ use crate::cluster::election::FiringMode;
 use crate::id::NodeId;
 use crate::store::inbox::InboxBudget;
 use crate::store::maintenance::Retention;
+use crate::trace::Traces;
 use crate::watchdog::HangReport;
 #[cfg(feature = "http")]
 use crate::webhook::{WebhookSink, WebhookSource};
@@ -81,6 +82,8 @@ pub(crate) struct Settings {
     /// The node samples the whole database in its turn.
     pub(crate) samples_cluster: bool,
     pub(crate) on_hang: HangReport,
+    /// Where spans go.
+    pub(crate) traces: Option<Traces>,
 }
 
 impl Settings {

@@ -20,6 +20,8 @@ use crate::runtime::context::settings::{Role, Settings, TokenSecret};
 use crate::signal::CacheSignal;
 use crate::store::inbox::InboxBudget;
 use crate::store::maintenance::Retention;
+#[cfg(feature = "cli")]
+use crate::trace::Traces;
 use crate::wake::WakeTransport;
 use crate::watchdog::{Hang, HangReport};
 #[cfg(feature = "http")]
@@ -93,6 +95,7 @@ impl EngineBuilder {
                 require_https_links: false,
                 samples_cluster: true,
                 on_hang: HangReport::default(),
+                traces: None,
             },
             catalogue: Catalogue::standard(),
             interpreter: InterpreterOptions::default(),
@@ -279,6 +282,13 @@ impl EngineBuilder {
     /// invalid.
     pub fn token_secret(mut self, secret: &str) -> Self {
         self.settings.token_secret = Some(TokenSecret::new(secret));
+        self
+    }
+
+    /// Where the spans of the node go. Default: it makes none, and passes on the traces of its callers.
+    #[cfg(feature = "cli")]
+    pub(crate) fn traces(mut self, traces: Traces) -> Self {
+        self.settings.traces = Some(traces);
         self
     }
 

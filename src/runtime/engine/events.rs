@@ -60,6 +60,7 @@ impl Engine {
             None => IdempotencyKey::random("event"),
         };
         let hash = event_hash(&request.name);
+        let accept = self.begin_accept(&node, None);
         let event = NewEvent {
             tenant: self.tenant.clone(),
             request: request_key,
@@ -72,8 +73,10 @@ impl Engine {
             lifetime: self.inner.settings.inbox_lifetime,
             may_keep: node.kept_events.has_room(&self.tenant, &hash),
             link,
+            trace: accept.context.map(|trace| trace.to_string()),
         };
         let published = event::publish(&self.changes(&node), node.database.lock_class(), &event).await?;
+        drop(accept);
         if published.no_room {
             return Err(node.kept_events.refused(&event.tenant, &event.hash, &request.name));
         }

@@ -306,11 +306,13 @@ impl Engine {
             return Err(invalid_input(checked.problems));
         }
         let (request, waiting) = self.register(node, run, key, &instance, is_new_id);
+        let accept = self.begin_accept(node, Some(&instance));
         let body = to_body(&StartBody {
             correlation_id: run.correlation_id.clone(),
             trigger_activity_id: Some(activity_id.clone()),
             payload: Some(run.payload.clone()),
             request: Some(request),
+            trace: accept.context,
             ..StartBody::default()
         })?;
         let start = NewStart {
@@ -358,12 +360,14 @@ impl Engine {
             return Err(Error::internal("the target of a request is no resume"));
         };
         let (request, waiting) = self.register(node, run, key, id, false);
+        let accept = self.begin_accept(node, Some(id));
         let body = to_body(&ResumeBody {
             bookmark_id: bookmark_id.clone(),
             generation: Some(*generation),
             input: Map::new(),
             payload: Some(run.payload.clone()),
             request: Some(request),
+            trace: accept.context,
         })?;
         Ok(
             match work::accept_resume(&node.database.pool, &self.tenant, id, &body, key, None).await? {

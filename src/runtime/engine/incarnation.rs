@@ -277,6 +277,7 @@ async fn open(membership: &Membership, shared: &Shared) -> Result<(Arc<NodeConte
         inbox_matches: Notify::new(),
         bulk_actions: Notify::new(),
         inbox_lifetime: i64::try_from(settings.inbox_lifetime.as_micros()).unwrap_or(i64::MAX),
+        traces: settings.traces.clone(),
         kept_events: KeptEvents::new(settings.inbox_budget),
         #[cfg(feature = "http")]
         webhooks: Webhooks::default(),

@@ -369,12 +369,14 @@ impl Engine {
                 Ok(AcceptedUse::Resume(instance, AcceptedResume::Existing(before.work)))
             }
             (ResumeLinkTarget::Bookmark(bookmark_id), None) => {
+                let accept = self.begin_accept(node, Some(&instance));
                 let body = to_body(&ResumeBody {
                     bookmark_id,
                     generation: Some(found.generation),
                     input,
                     payload: None,
                     request: None,
+                    trace: accept.context,
                 })?;
                 let accepted = work::accept_resume(pool, tenant, &instance, &body, Some(&key), Some(attempt)).await?;
                 Ok(AcceptedUse::Resume(instance, accepted))

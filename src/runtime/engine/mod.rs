@@ -17,7 +17,7 @@
 //!   `cluster_view`: one subject each.
 //! - `transfer`: exports and imports of instances; `variables`: the execution state and the variables of an instance;
 //!   `retry`: faulted activities are executed again; `alter`: changes between two bursts, for both.
-//! - `observe`: the observers of commits.
+//! - `accept_trace`: the traces of callers. `observe`: the observers of commits.
 //! - `pause`: the pause of the whole cluster. `doctor`: what is wrong with it.
 //! - `activity_test`: runs one activity; `designer`: the other queries of designers.
 //! - `webhook_sinks`, `webhook_deliveries`: the receivers of events, and what was sent to them; `webhook_events`: the events that
@@ -27,6 +27,7 @@
 //! - `lock_reports`, `cache_invalidation`, `log_levels`: what other nodes ask for and change; `service_domains`: whether nodes have
 //!   the same services; `identity_settings`: whether they admit the same callers; `gauges`: what a node knows without asking.
 
+mod accept_trace;
 pub(crate) mod activity_executions;
 pub(crate) mod activity_test;
 mod alter;
@@ -126,6 +127,7 @@ use crate::runtime::context::settings::{Role, Settings};
 use crate::runtime::context::token_keys::TokenKeys;
 #[cfg(feature = "http")]
 use crate::store::pause::PauseMode;
+use crate::trace::TraceContext;
 use crate::watchdog::{self, Hang, Part, Watchdog, WatchdogOptions, WatchdogThread};
 use crate::{Error, Result};
 
@@ -143,6 +145,8 @@ pub struct Engine {
     pub(crate) tenant: TenantId,
     /// The request that it serves: its changes are noted in the audit.
     origin: Option<Arc<RequestOrigin>>,
+    /// The trace that its requests belong to.
+    trace: Option<TraceContext>,
 }
 
 pub(crate) struct Inner {
@@ -294,6 +298,7 @@ impl Engine {
             guards_readonly: false,
             tenant: TenantId::default(),
             origin: None,
+            trace: None,
         };
         if let Err(error) = engine.sign_links().await {
             engine.shutdown().await;

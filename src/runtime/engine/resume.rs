@@ -76,6 +76,7 @@ impl Engine {
         {
             return Ok(AcceptedResume::Existing(before.work));
         }
+        let accept = self.begin_accept(node, Some(&id));
         let (bookmark_id, generation) = self.bookmark_of(&id, request.bookmark_id).await?;
         let body = to_body(&ResumeBody {
             bookmark_id,
@@ -83,6 +84,7 @@ impl Engine {
             input: request.input,
             payload: None,
             request: None,
+            trace: accept.context,
         })?;
         work::accept_resume(&self.changes_of(node, &id), tenant, &id, &body, key.as_ref(), None).await
     }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::Engine;
+use super::accept_trace::AcceptTrace;
 use super::start_admission::{
     AcceptedSender, StartAdmission, WorkerWait, accept, accept_and_spawn, accept_to_run, in_task, invalid_input,
 };
@@ -33,7 +34,8 @@ impl Engine {
         let node = self.accepting()?;
         let (instance, reply) = match self.new_start(&node, request, "execute").await? {
             Checked::AcceptedBefore(instance) => (instance, None),
-            Checked::Start(start) => accept_to_run(&node, *start, deadline).await?,
+            // Its span ends once it is accepted.
+            Checked::Start(start, _accept) => accept_to_run(&node, *start, deadline).await?,
         };
         self.await_start(instance, reply, node.database.incarnation, deadline)
             .await
@@ -43,9 +45,9 @@ impl Engine {
     pub async fn dispatch(&self, request: StartRequest) -> Result<InstanceId> {
         let deadline = Instant::now() + self.inner.settings.answer_timeout;
         let node = self.accepting()?;
-        let start = match self.new_start(&node, request, "dispatch").await? {
+        let (start, _accept) = match self.new_start(&node, request, "dispatch").await? {
             Checked::AcceptedBefore(instance) => return Ok(instance),
-            Checked::Start(start) => *start,
+            Checked::Start(start, accept) => (*start, accept),
         };
         let (instance, _) = match StartAdmission::of(&node, &start, WorkerWait::Briefly).await? {
             StartAdmission::Queued => accept(&node, start, deadline).await?,
@@ -67,6 +69,7 @@ impl Engine {
             None => InstanceId::random(),
             Some(id) => checked_instance_id(id)?,
         };
+        let accept = self.begin_accept(node, Some(&instance));
         plain_correlation_id(request.correlation_id.as_deref())?;
         self.checked("correlationId", &request.correlation_id)?;
         self.checked("name", &request.name)?;
@@ -112,8 +115,9 @@ impl Engine {
             payload: None,
             parent: None,
             request: None,
+            trace: accept.context,
         };
-        Ok(Checked::Start(Box::new(NewStart {
+        let start = Box::new(NewStart {
             tenant: tenant.clone(),
             instance,
             definition_id: request.definition_id,
@@ -127,14 +131,15 @@ impl Engine {
             has_chosen_id: chosen,
             claimed: false,
             origin: self.origin.clone().filter(|origin| origin.is_to_note()),
-        })))
+        });
+        Ok(Checked::Start(start, accept))
     }
 }
 
 /// A request for a start that was checked.
 enum Checked {
     /// To be accepted.
-    Start(Box<NewStart>),
+    Start(Box<NewStart>, AcceptTrace),
     /// The same request was accepted before under its key.
     AcceptedBefore(InstanceId),
 }

@@ -111,12 +111,14 @@ impl Engine {
         let Some(waiting) = task::find(pool, tenant, id).await? else {
             return Err(self.no_longer_waits(id, instance, number).await?);
         };
+        let accept = self.begin_accept(node, Some(instance));
         let body = to_body(&ResumeBody {
             bookmark_id: waiting.bookmark,
             generation: Some(waiting.generation),
             input: Map::from_iter([(TASK_RESULT_INPUT.to_owned(), result)]),
             payload: None,
             request: None,
+            trace: accept.context,
         })?;
         let pool = &self.changes_of(node, &waiting.instance);
         work::accept_resume(pool, tenant, &waiting.instance, &body, key.as_ref(), None).await

@@ -111,6 +111,7 @@ impl Engine {
             key: URL_SAFE_NO_PAD.encode(Sha256::digest(format!("{}|{}", source.name, received.id))),
             fingerprint: Sha256::digest(received.body).into(),
         };
+        let accept = self.begin_accept(&node, None);
         let published = NewEvent {
             tenant: self.tenant.clone(),
             request: request_key("webhook", given),
@@ -125,6 +126,7 @@ impl Engine {
             instance: None,
             activity_execution_id: None,
             link: None,
+            trace: accept.context.map(|trace| trace.to_string()),
             lifetime: self.inner.settings.inbox_lifetime,
             may_keep: node.kept_events.has_room(&self.tenant, &hash),
         };

@@ -123,6 +123,7 @@ mod tests {
             }],
             attempt: 1,
             is_followed: false,
+            trace: None,
             now: chrono::Utc::now(),
             child_seed: 0,
             origins: Vec::new(),

@@ -1,6 +1,6 @@
 //! The first steps of a burst: an instance is locked, and then its work is claimed and loaded.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -15,6 +15,7 @@ use crate::runtime::context::in_flight::BurstClaims;
 use crate::runtime::context::locks::InstanceLock;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::{self, ClaimBounds, ClaimedRow, InstanceKey, LoadedRow, Release, ReleaseCause};
+use crate::trace::ClaimTime;
 
 /// How long an instance is left out at most whose first row is in backoff: a cancel of it is not.
 const BLOCKED: Duration = Duration::from_secs(5);
@@ -36,6 +37,8 @@ pub(crate) struct Loaded {
     pub(super) charge: Charge,
     /// The permit to run an isolated row, which two processes crashed with.
     pub(super) isolation: Option<OwnedSemaphorePermit>,
+    /// When it was claimed, where the node sends spans.
+    pub(super) claim: Option<ClaimTime>,
 }
 
 impl Locked {
@@ -65,6 +68,7 @@ impl Loaded {
             claims,
             charge,
             isolation: None,
+            claim: None,
         }
     }
 }
@@ -79,6 +83,7 @@ pub(super) async fn load(
     bounds: ClaimBounds,
 ) -> Result<(Vec<Loaded>, Vec<InstanceKey>)> {
     let keys: Vec<InstanceKey> = locked.iter().map(|locked| locked.key.clone()).collect();
+    let began = node.traces.as_ref().map(|_| Instant::now());
     let claimed = claim::claim(
         &node.database.pool,
         node.database.incarnation,
@@ -96,6 +101,7 @@ pub(super) async fn load(
             return Err(error);
         }
     };
+    let claim = began.map(ClaimTime::since);
     fan_out::fill_payloads(node, &mut found).await;
     let (mut all, mut elsewhere, mut left_out) = (Vec::with_capacity(found.len()), Vec::new(), Vec::new());
     for locked in locked {
@@ -148,6 +154,7 @@ pub(super) async fn load(
                 state: claimed.loaded,
                 claims,
                 charge: node.claims.bytes.charge(claimed.bytes),
+                claim,
             });
         }
     }

@@ -6,6 +6,7 @@
 use super::claim::Locked;
 use super::prepare::Prepared;
 use super::run::Finished;
+use super::run_trace::BurstFacts;
 use super::{activity_faults, requests};
 use crate::execution::{InstanceState, Instruction};
 use crate::id::{ClaimNo, InstanceId, WorkId};
@@ -62,18 +63,24 @@ impl Finished {
             request,
             ended_requests,
             lock,
+            trace,
         } = self;
         let key = (request.tenant.clone(), request.instance.clone());
         let kept = request.continuation();
         let resumes = request.expected.is_some() && rows.iter().any(ClaimedRow::is_from_outside);
+        let mut span = trace.as_ref().and_then(|trace| trace.begin_commit(node));
         let CommitReply { outcome, guard: lock } = node.commits.writer.commit(request, lock).await?;
         let commit = match outcome {
             CommitOutcome::Committed(commit) => commit,
             outcome => {
+                if let Some(span) = &mut span {
+                    span.fail("it was not committed");
+                }
                 rows.extend(held_over.into_iter().map(|(row, _)| row));
                 return Ok(Committed::Lost { outcome, rows });
             }
         };
+        drop(span);
         log_timers(node, &key.1, &rows, &unmatched);
         requests::reply(node, &key.1, ended_requests).await;
         activity_faults::report(&state, incidents);
@@ -106,7 +113,14 @@ impl Finished {
             rows.push(row);
             instructions.push(instruction);
         }
+        let facts = BurstFacts {
+            key: &key,
+            definition: &definition,
+            attempt,
+        };
+        let trace = trace.map(|trace| trace.next(node, &facts));
         let next = Prepared {
+            trace,
             locked: Locked { key, lock },
             rows,
             instructions,

@@ -225,6 +225,7 @@ fn child(child: &ChildStart) -> Result<(ChildRow, usize)> {
         correlation_id: child.correlation_id.clone(),
         input: child.input.clone(),
         parent: Some(child.parent.clone()),
+        trace: child.trace,
         ..StartBody::default()
     };
     let body = serde_json::to_value(body)

@@ -22,6 +22,7 @@ use crate::runtime::context::in_flight::BurstClaims;
 use crate::runtime::context::node_context::NodeContext;
 use crate::store::claim::{ClaimedRow, LoadedRow, Release, ReleaseCause};
 use crate::store::code::{PauseMode, WorkKind};
+use crate::trace::ClaimTime;
 use crate::{Error, Result};
 
 /// How long rows rest whose lock was lost before their burst began.
@@ -80,12 +81,13 @@ async fn execute(node: &Arc<NodeContext>, loaded: Loaded) -> bool {
         claims,
         charge: _charge,
         isolation,
+        claim,
     } = loaded;
     let key = locked.key.clone();
     let failures = rows.iter().map(|row| row.failures).max().unwrap_or(0);
     record_latency(&rows);
     // A panic counts against the rows: without an end of its own the burst would be repeated forever.
-    let steps = AssertUnwindSafe(run_steps(node, locked, rows, state, &claims)).catch_unwind();
+    let steps = AssertUnwindSafe(run_steps(node, locked, rows, state, claim, &claims)).catch_unwind();
     let executed = steps.await.unwrap_or_else(|panic| {
         metrics::counter!("mainspring_burst_panics_total").increment(1);
         Err(Error::internal(format!("the burst panicked: {}", panic_text(&*panic))))
@@ -124,6 +126,7 @@ async fn run_steps(
     locked: Locked,
     rows: Vec<ClaimedRow>,
     state: Option<LoadedRow>,
+    claim: Option<ClaimTime>,
     claims: &BurstClaims,
 ) -> Result<Option<Status>> {
     let key = locked.key.clone();
@@ -139,7 +142,7 @@ async fn run_steps(
         return Ok(None);
     }
     let files = volatile::hold(node, &rows);
-    let Some(mut prepared) = prepare::prepare(node, locked, rows, state, files.as_ref()).await? else {
+    let Some(mut prepared) = prepare::prepare(node, locked, rows, state, claim, files.as_ref()).await? else {
         return Ok(None);
     };
     let mut consumed: Vec<(WorkId, bool)> = Vec::new();

@@ -30,6 +30,7 @@ use crate::store::instance::{self, ChildBefore};
 use crate::{Error, Result, failpoint};
 
 use super::complete::AfterCommit;
+use super::run_trace::{BurstFacts, RunTrace};
 #[cfg(feature = "http")]
 use super::webhook_events::{self, BurstOf};
 use super::{activity_faults, effects};
@@ -204,12 +205,20 @@ impl Family {
             return Ok(ChildRun::Elsewhere);
         }
         failpoint::hit("child.running").await?;
+        let key = (tenant.clone(), child.id.clone());
+        let facts = BurstFacts {
+            key: &key,
+            definition: &definition,
+            attempt: *attempt,
+        };
+        let trace = RunTrace::of_child(node, &facts, child.trace);
         let burst = Burst {
             instance_id: child.id.clone(),
             state: None,
             instructions: vec![start(child)],
             attempt: *attempt,
             is_followed: false,
+            trace: trace.as_ref().map(RunTrace::current),
             now: clock.now(),
             // Its id is that of one generation of its parent.
             child_seed: 0,
@@ -220,13 +229,21 @@ impl Family {
                 lineage: child.parent.started_by.as_ref().and_then(|by| by.lineage.clone()),
             }],
         };
-        let result = node.interpreter.run_among(&program, burst, self).await;
+        let mut result = node.interpreter.run_among(&program, burst, self).await;
         if result.stopped {
             return Ok(ChildRun::Stopped);
         }
         match result.deferred {
             Some(pause) => Ok(ChildRun::Deferred(pause)),
-            None => self.commit(child, definition, &program, result).await,
+            None => {
+                result
+                    .state
+                    .remember_trace(trace.as_ref().and_then(RunTrace::to_remember));
+                let commit = trace.as_ref().and_then(|trace| trace.begin_commit(node));
+                let committed = self.commit(child, definition, &program, result).await;
+                drop(commit);
+                committed
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use crate::store::clock::DatabaseClock;
 use crate::store::code::WorkKind;
 use crate::store::commit::{Claim, StimulusRow};
 use crate::store::instance::Generation;
+use crate::trace::TraceContext;
 use crate::{Error, Result};
 
 /// The body of a start. Statements of the store write it as well: see `event/publish.sql`.
@@ -34,6 +35,9 @@ pub(crate) struct StartBody {
     pub(crate) parent: Option<ParentLink>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) request: Option<RequestOfRow>,
+    /// The trace that it continues.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<TraceContext>,
 }
 
 /// The request of an HTTP client that waits for a start or a resume.
@@ -104,6 +108,9 @@ pub(crate) struct ResumeBody {
     pub(crate) payload: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) request: Option<RequestOfRow>,
+    /// The trace that it continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<TraceContext>,
 }
 
 /// The body of a stimulus, written by `event/publish.sql` and `match_inbox`.

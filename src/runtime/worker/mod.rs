@@ -5,6 +5,7 @@
 //! - `poll`: the loop that finds due work; `poll_state`: how far it has come; `supported_work`: the polls of a node that
 //!   does not support every version.
 //! - `claim`, `prepare`, `run`, `commit`: the steps of a burst, one consuming type each.
+//! - `run_trace`: the trace that a burst belongs to.
 //! - `execute`: drives the steps; `complete`: what follows a commit; `release`: releases claims;
 //!   `backoff`: how long a burst that failed waits.
 //! - `instruction`, `effects`: rows as the interpreter's instructions, and its result as rows. `requests`: the ends of
@@ -41,6 +42,7 @@ mod prepare;
 mod release;
 mod requests;
 mod run;
+mod run_trace;
 mod sampler;
 mod supported_work;
 #[cfg(test)]

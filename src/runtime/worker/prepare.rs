@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::claim::Locked;
 use super::instruction;
 use super::release::give_back;
+use super::run_trace::{BurstFacts, RunTrace, TraceOfRows};
 use super::unsupported;
 use super::volatile::{self, HeldFiles};
 use crate::execution::{InstanceState, Instruction, Program};
@@ -17,6 +18,7 @@ use crate::store::clock::DatabaseClock;
 use crate::store::code::WorkKind;
 use crate::store::commit::{Claim, DefinitionRef};
 use crate::store::instance::{self, Generation};
+use crate::trace::ClaimTime;
 use crate::{Error, Result};
 
 /// How long a row waits for the start of its instance, which another burst has claimed.
@@ -40,6 +42,8 @@ pub(super) struct Prepared {
     pub(super) clock: DatabaseClock,
     /// When it was last checked whether more work for the instance is ready, or all of it was claimed.
     pub(super) checked: Instant,
+    /// `None` where the run belongs to no trace.
+    pub(super) trace: Option<RunTrace>,
 }
 
 impl Prepared {
@@ -64,13 +68,14 @@ impl Prepared {
     }
 }
 
-/// Discards or releases rows that can have no effect, and finds what to run. `files`: of the requests of the rows, if one of
+/// Discards or releases rows that can have no effect, and finds what to run. `claim`: when they were claimed. `files`: of the requests of the rows, if one of
 /// these is not for each node. `None` if nothing is left to run.
 pub(super) async fn prepare(
     node: &NodeContext,
     locked: Locked,
     rows: Vec<ClaimedRow>,
     loaded: Option<LoadedRow>,
+    claim: Option<ClaimTime>,
     files: Option<&HeldFiles>,
 ) -> Result<Option<Prepared>> {
     let rows = match files {
@@ -111,6 +116,7 @@ pub(super) async fn prepare(
         return Ok(None);
     }
     let generation = loaded.as_ref().map(|loaded| loaded.generation);
+    let traces = TraceOfRows::read(&rows);
     let instructions = rows.iter_mut().map(|row| instruction::of(row, generation));
     let instructions = instructions.collect::<Result<Vec<_>>>()?;
     let tenant = &locked.key.0;
@@ -139,8 +145,16 @@ pub(super) async fn prepare(
         .ok_or_else(|| Error::internal("there is nothing to run"))?;
     // Each claim counts, even one without a failure: a burst that was drained or lost its lock has run as well.
     let attempt = rows.iter().map(|row| row.claim.number().0).max().unwrap_or(1);
+    let attempt = u32::try_from(attempt).unwrap_or(u32::MAX).max(1);
+    let facts = BurstFacts {
+        key: &locked.key,
+        definition: &definition,
+        attempt,
+    };
+    let trace = RunTrace::begin(node, &facts, traces, state.as_deref(), claim);
     Ok(Some(Prepared {
-        attempt: u32::try_from(attempt).unwrap_or(u32::MAX).max(1),
+        attempt,
+        trace,
         clock,
         checked: Instant::now(),
         child_seed: generation.map_or_else(|| first_row(&rows), Generation::number),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::complete::AfterCommit;
 use super::family::{BurstChildren, StopCause};
 use super::prepare::Prepared;
+use super::run_trace::RunTrace;
 #[cfg(feature = "http")]
 use super::webhook_events::{self, BurstOf};
 use super::{effects, instruction, requests};
@@ -61,6 +62,7 @@ pub(super) struct Finished {
     /// Requests of clients that it has ended.
     pub(super) ended_requests: Vec<EndedRequest>,
     pub(super) lock: InstanceLock,
+    pub(super) trace: Option<RunTrace>,
 }
 
 /// Runs the burst in memory.
@@ -78,6 +80,7 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
         child_seed,
         clock,
         checked,
+        trace,
     } = prepared;
     let with_instructions = rows.iter().zip(&instructions);
     let origins = with_instructions.map(|(row, instruction)| origin(row, instruction, child_seed));
@@ -95,6 +98,7 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
         child_seed,
         origins,
         is_followed: rows.iter().any(|row| row.is_followed),
+        trace: trace.as_ref().map(RunTrace::current),
     };
     let children = BurstChildren {
         node,
@@ -117,6 +121,9 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
         return Ok(RunEnd::Deferred(pause));
     }
     let mut result = result;
+    result
+        .state
+        .remember_trace(trace.as_ref().and_then(RunTrace::to_remember));
     let yielded = result.yielded;
     let (rows, held_over) = hold_over(rows, &mut result);
     let (mut stimuli, mut unmatched, mut unmet) = (Vec::new(), Vec::new(), Vec::new());
@@ -195,6 +202,7 @@ pub(super) async fn run(node: &Arc<NodeContext>, prepared: Prepared) -> Result<R
         request,
         ended_requests,
         lock: locked.lock,
+        trace,
     })))
 }
 

@@ -65,7 +65,7 @@ pub(crate) async fn replay(
         if !dead_letter.get::<_, bool>("ended") {
             let key = format!("dead-letter-{id}");
             let lifetime = i64::try_from(lifetime.as_micros()).unwrap_or(i64::MAX);
-            let params: [&(dyn ToSql + Sync); 15] = [
+            let params: [&(dyn ToSql + Sync); 16] = [
                 &tenant,
                 &"replay",
                 &key,
@@ -83,6 +83,7 @@ pub(crate) async fn replay(
                 &MAX_DIRECT_BYTES,
                 // It is stored already: a replay is never refused.
                 &true,
+                &None::<String>,
             ];
             published = Some(published_event(
                 &client.query_one(scope.pick(&PUBLISHES), &params).await?,

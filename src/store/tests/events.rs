@@ -235,7 +235,7 @@ async fn an_event_for_an_instance_reads_only_the_bookmarks_that_wait_for_it() {
             "DEALLOCATE ALL; SET plan_cache_mode = force_generic_plan; PREPARE p AS {text};
              EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
              EXECUTE p('', 'event', 'k{n}', '', decode(repeat('0{HASH}', 32), 'hex'), 'Elsa.Event', '{{}}', null, 'i1', null,
-                       1000000, 1000, 60000000, {MAX_DIRECT_BYTES}, true)"
+                       1000000, 1000, 60000000, {MAX_DIRECT_BYTES}, true, null)"
         );
         let messages = client.simple_query(&explain).await.unwrap();
         let lines = messages.iter().filter_map(|message| match message {

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::support::node::{Node, publish, send_event};
-use crate::support::single_node::literal;
 use crate::support::{Http, TestDatabase, wait_until};
 
 const PATH: &str = "cluster/log-level";
@@ -93,7 +92,7 @@ async fn a_timer_and_a_schedule_have_a_line_of_one_node_for_each_occurrence() {
     );
 
     let tick = json!({"definitionId": "tick", "root": {"type": "Elsa.Sequence", "id": "root", "activities": [
-        {"type": "Elsa.Timer", "id": "t", "canStartWorkflow": true, "interval": literal("TimeSpan", "00:00:01")}]}});
+        {"type": "Elsa.Timer", "id": "t", "canStartWorkflow": true, "interval": {"typeName": "TimeSpan", "expression": {"type": "Literal", "value": "00:00:01"}}}]}});
     first.publish(&tick).await;
     let fired = "a schedule has fired";
     wait_until(fired, async || said(&nodes, fired) >= 2).await;

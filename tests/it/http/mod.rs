@@ -14,6 +14,7 @@ mod outgoing_kill;
 mod parts;
 mod repeats;
 mod streaming;
+mod traces;
 
 use std::time::Duration;
 

@@ -20,6 +20,7 @@ const FLOORS: [&[&str]; 10] = [
         "outgoing",
         "openid",
         "mail",
+        "otlp",
         "redis_server",
         "rabbitmq_server",
         "webhook",
@@ -27,7 +28,7 @@ const FLOORS: [&[&str]; 10] = [
 ];
 
 /// The ground, which everybody stands on.
-const GROUND: [&str; 15] = [
+const GROUND: [&str; 16] = [
     "compute",
     "elsa_json",
     "error",
@@ -39,6 +40,7 @@ const GROUND: [&str; 15] = [
     "network",
     "open_files",
     "spool",
+    "trace",
     "private_file",
     "shortened",
     "watchdog",

@@ -5,6 +5,7 @@ pub(crate) mod cases;
 pub(crate) mod certificates;
 mod child;
 mod clock;
+pub(crate) mod collector;
 mod database;
 pub(crate) mod elsa_client;
 pub(crate) mod elsa_workflows;

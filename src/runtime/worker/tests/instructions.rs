@@ -66,6 +66,7 @@ impl Subject {
             instructions: vec![start],
             attempt: 1,
             is_followed: false,
+            trace: None,
             now: DateTime::<Utc>::UNIX_EPOCH,
             child_seed: 0,
             origins: Vec::new(),
