@@ -74,6 +74,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             Experiment::SharedNames(settings) => events::shared_names(target, settings).await,
             Experiment::Snapshot(settings) => rows::snapshot(target, settings).await,
             Experiment::Statements(settings) => statements::run(target, settings).await,
+            Experiment::Traces(settings) => web::traces(target, settings).await,
             Experiment::Uploads(settings) => web::uploads(target, settings).await,
             Experiment::Webhooks(settings) => web::webhooks(target, settings).await,
         }

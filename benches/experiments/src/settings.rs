@@ -65,6 +65,8 @@ pub(crate) enum Experiment {
     Snapshot(Snapshot),
     /// Count the statements and round trips of a workflow
     Statements(Statements),
+    /// Measure executes at a node that sends traces to a collector, against one that sends none
+    Traces(Traces),
     /// Measure large bodies to a workflow that reads their size against a handler that reads them
     Uploads(Uploads),
     /// Measure workflows with an event for a sink each, and how fast waiting deliveries are sent
@@ -262,6 +264,18 @@ pub(crate) struct Metrics {
     /// The measured time of each half of a pair, in seconds
     #[arg(long, value_name = "COUNT", default_value = "30", value_parser = count)]
     pub(crate) seconds: usize,
+/// Settings of `traces`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Traces {
+    /// The number of executes at the same time
+    #[arg(long, value_name = "COUNT", default_value = "32", value_parser = count)]
+    pub(crate) clients: usize,
+    /// The measured time of each half of a pair, in seconds
+    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = count)]
+    pub(crate) seconds: usize,
+    /// Which part of the instances is sampled
+    #[arg(long, value_name = "RATIO", default_value = "0.01")]
+    pub(crate) ratio: f64,
     /// Print the result as one JSON object, on the last line
     #[arg(long)]
     pub(crate) json: bool,

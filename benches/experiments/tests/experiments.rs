@@ -108,6 +108,10 @@ async fn requests_of_workflows_are_measured_against_plain_ones() {
             "credentials --clients 2 --seconds 1",
             ["static_key_per_s", "token_per_s"],
         ),
+        (
+            "traces --clients 2 --seconds 1 --ratio 1",
+            ["without_per_s", "with_per_s"],
+        ),
         ("links --links 3 --clients 2 --seconds 1", ["p50_us", "beside_per_s"]),
         (
             "metrics --instances 1000 --timers 100 --scrapes 5 --clients 2 --seconds 1",

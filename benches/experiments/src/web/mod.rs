@@ -1,9 +1,11 @@
 //! `uploads`, `outgoing`, `links` and `webhooks`: workflows that receive and send requests, against the same work without a workflow;
-//! `credentials`: requests with one credential against those with another.
+//! `credentials`: requests with one credential against those with another; `traces`: executes at a node with a collector against one
+//! without.
 
 mod credentials;
 mod links;
 mod outgoing;
+mod traces;
 mod uploads;
 mod webhooks;
 
@@ -20,6 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub(crate) use credentials::run as credentials;
 pub(crate) use links::run as links;
 pub(crate) use outgoing::run as outgoing;
+pub(crate) use traces::run as traces;
 pub(crate) use uploads::run as uploads;
 pub(crate) use webhooks::run as webhooks;
 
