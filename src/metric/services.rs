@@ -18,7 +18,7 @@ const PARTS: &[&str] = &[
     "burst",
 ];
 
-pub(super) const METRICS: [Metric; 12] = [
+pub(super) const METRICS: [Metric; 14] = [
     gauge(
         "mainspring_signal_server_away",
         "1 while the Redis of cache notifications is away, else 0",
@@ -84,5 +84,15 @@ pub(super) const METRICS: [Metric; 12] = [
         "mainspring_process_resident_memory_bytes",
         "Memory of this process that is not paged out; on Linux",
         "Lower `cache-mib` and `claim-mib`, or give the process more",
+    ),
+    counter(
+        "mainspring_log_lines_omitted_total",
+        "Lines of the log beyond a hundred a second, of those that are written for each lock, timer and invalidation",
+        "Nothing is wrong; at the level debug all of them are there",
+    ),
+    counter(
+        "mainspring_trace_spans_dropped_total",
+        "Spans that no collector has taken",
+        "The collector is slow or away: look at its log, or lower `--otlp-ratio`",
     ),
 ];

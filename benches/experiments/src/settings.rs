@@ -264,6 +264,11 @@ pub(crate) struct Metrics {
     /// The measured time of each half of a pair, in seconds
     #[arg(long, value_name = "COUNT", default_value = "30", value_parser = count)]
     pub(crate) seconds: usize,
+    /// Print the result as one JSON object, on the last line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Settings of `traces`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Traces {
