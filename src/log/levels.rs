@@ -73,13 +73,10 @@ impl LogLevelOf {
     /// As the filter of the log reads it. The spans of bursts have the fields that it names.
     fn directive(&self) -> Option<String> {
         let level = self.level?;
-        let instance = self.workflow_instance_id.as_ref().map(|id| ("instance", id.as_str()));
-        let definition = self.definition_id.as_ref().map(|id| ("definition", id.as_str()));
-        let fields = instance.into_iter().chain(definition);
-        let fields: Vec<String> = fields.map(|(name, id)| format!("{name}={}", pattern(id))).collect();
-        Some(match fields.is_empty() {
-            true => format!("mainspring={level}"),
-            false => format!("[{{{}}}]={level}", fields.join(",")),
+        Some(match (&self.workflow_instance_id, &self.definition_id) {
+            (Some(id), _) => format!("[{{instance={}}}]={level}", pattern(id.as_str())),
+            (None, Some(id)) => format!("[{{definition={}}}]={level}", pattern(id.as_str())),
+            (None, None) => format!("mainspring={level}"),
         })
     }
 }
@@ -137,7 +134,7 @@ pub(crate) fn levels() -> Result<(String, Vec<LogLevelOf>)> {
 }
 
 /// Sets a level, or sets it back.
-/// Errors: `log-elsewhere`; `too-many-log-levels`.
+/// Errors: `log-elsewhere`; `too-many-log-levels`; `invalid-field` if it is of an instance and of a definition.
 pub(crate) fn change_level(of: LogLevelOf) -> Result<LevelChange> {
     installed()?.change(of)
 }
@@ -153,6 +150,10 @@ fn installed() -> Result<&'static Log> {
 
 impl Log {
     fn change(&self, of: LogLevelOf) -> Result<LevelChange> {
+        if of.workflow_instance_id.is_some() && of.definition_id.is_some() {
+            let message = "a level is of an instance or of a definition: leave one of them out";
+            return Err(Error::invalid("invalid-field", message).field("definitionId", message));
+        }
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         let before = levels.iter().find(|other| other.has_target_of(&of));
         if before.and_then(|other| other.level) == of.level {
@@ -247,7 +248,6 @@ mod tests {
         assert_eq!(logged(&[level_of(None, Some("a{,}=b"), debug)]), ["1234"]);
         let both = [level_of(Some("1234"), None, debug), level_of(None, Some("a"), debug)];
         assert_eq!(logged(&both), ["1234", "12345"]);
-        assert_eq!(logged(&[level_of(Some("1234"), Some("a"), debug)]), [""; 0]);
     }
 
     #[test]
@@ -276,6 +276,8 @@ mod tests {
         let fill = |n: usize| log.change(level_of(Some(&n.to_string()), None, Some(LogLevel::Debug)));
         let refused = (1..=MOST).filter_map(|n| fill(n).err()).map(|error| error.code());
         assert_eq!(refused.collect::<Vec<_>>(), ["too-many-log-levels"]);
+        let both = log.change(level_of(Some("one"), Some("two"), Some(LogLevel::Debug)));
+        assert_eq!(both.unwrap_err().code(), "invalid-field");
         for level in [LogLevel::Error, LogLevel::Trace] {
             assert_eq!(LogLevel::named(&level.to_string()), Some(level));
         }

@@ -78,7 +78,7 @@ More settings, for the environment or the --config file: mainspring settings";
 
 /// The flags of `serve` besides those of all commands: those that people type. Its other settings are in the file and the
 /// environment, where each new setting belongs first.
-const SERVE_FLAGS: [&str; 33] = [
+const SERVE_FLAGS: [&str; 32] = [
     "listen",
     "health-listen",
     "api-key",
@@ -111,7 +111,6 @@ const SERVE_FLAGS: [&str; 33] = [
     "wake",
     "redis-url",
     "rabbitmq-url",
-    "otlp-endpoint",
 ];
 
 /// Runs Elsa 3 workflows on one PostgreSQL database, on as many nodes as you start.

@@ -26,14 +26,14 @@ impl TraceSettings {
         };
         if cfg!(not(feature = "otlp")) {
             return Err(Failure::usage(
-                "this program was built without the feature `otlp`, so it sends no traces; remove --otlp-endpoint",
+                "this program was built without the feature `otlp`, so it sends no traces; remove the setting otlp-endpoint",
             ));
         }
         let url = reqwest::Url::parse(endpoint.reveal());
         match url.is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host()) {
             true => Ok(()),
             false => Err(Failure::usage(
-                "--otlp-endpoint is no URL of a collector; give it as http://localhost:4318, for example",
+                "the setting otlp-endpoint is no URL of a collector; give it as http://localhost:4318, for example",
             )),
         }
     }

@@ -6,7 +6,7 @@ use super::{Received, endpoint, request, responds, script, workflow};
 use crate::support::collector::{CollectedSpan, Collector, drawn};
 use crate::support::node::Node;
 use crate::support::receiver::Receiver;
-use crate::support::{Http, TIMEOUT, TestDatabase, command, wait_until};
+use crate::support::{Child, Http, TIMEOUT, TestDatabase, wait_until};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
@@ -27,7 +27,7 @@ fn child() -> Value {
 /// Runs a child, asks another server, answers, waits for a moment, and writes a line.
 fn traced(target: &Receiver) -> Value {
     let run = json!({"id": "run", "type": "Elsa.ExecuteWorkflow", "workflowDefinitionId": literal("String", "child"),
-        "waitForCompletion": literal("Boolean", true)});
+        "waitForCompletion": literal("Boolean", "true")});
     let ask = json!({"id": "ask", "type": "Elsa.SendHttpRequest", "method": "GET",
         "url": script(&format!("`{}/asked`", target.base()))});
     let rest = json!({"id": "rest", "type": "Elsa.Delay", "timeSpan": literal("TimeSpan", "00:00:00.2")});
@@ -230,6 +230,7 @@ async fn a_collector_that_is_away_costs_no_run_anything() {
         asked(&target, count).await;
     }
     wait_until("the loss to be logged", async || one.child.logs("spans are lost")).await;
-    let (code, said) = command(&database, &["serve", "--otlp-endpoint", "localhost:4318"]);
-    assert_eq!(code, Some(2), "{said}");
+    let wrong = [("MAINSPRING_OTLP_ENDPOINT", "localhost:4318")];
+    let mut refused = Child::start(&["serve", "--database-url", &database.url()], &wrong);
+    assert_eq!(refused.wait(TIMEOUT).code(), Some(2), "{:?}", refused.stderr());
 }
