@@ -102,7 +102,7 @@ pub struct InstanceState {
     /// Clients that wait for it, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) requests: Vec<OpenRequest>,
-    /// The last burst of which there is a span. It decides nothing that a burst does.
+    /// The last burst of which there is a span.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) trace: Option<TraceContext>,
 }
@@ -323,16 +323,6 @@ fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
 }
 
 impl InstanceState {
-    /// The last burst of which there is a span.
-    pub(crate) fn trace(&self) -> Option<TraceContext> {
-        self.trace
-    }
-
-    /// Notes the span of a burst, if there is one.
-    pub(crate) fn remember_trace(&mut self, trace: Option<TraceContext>) {
-        self.trace = trace.or(self.trace);
-    }
-
     pub(super) fn new(
         instance_id: InstanceId,
         definition_id: DefinitionId,

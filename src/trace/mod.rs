@@ -8,15 +8,15 @@
 //! # Layout
 //!
 //! - `context`: the numbers that name a span, and the header.
-//! - `span`: what is told of a part of a run; `traces`: which runs are sampled, and where spans go.
+//! - `span`: what is told of a part of a run; `traces`: which runs are sampled, spans that have begun, and where they go.
 
 mod context;
 mod span;
 mod traces;
 
 pub use context::TraceContext;
-pub(crate) use span::{OpenSpan, SpanKind};
+pub(crate) use span::SpanKind;
 #[cfg(feature = "otlp")]
 pub(crate) use span::{Span, SpanValue};
 pub use traces::CurrentTrace;
-pub(crate) use traces::{ClaimTime, Traces};
+pub(crate) use traces::{ClaimTime, OpenSpan, Traces};

@@ -1,9 +1,9 @@
 //! A part of a run, with when it was and what it was about.
 
 use std::borrow::Cow;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use super::{TraceContext, Traces};
+use super::TraceContext;
 
 /// Which side of a call a span is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,63 +52,4 @@ pub(crate) struct Span {
     pub(crate) links: Vec<TraceContext>,
     /// Why it has failed.
     pub(crate) failure: Option<String>,
-}
-
-/// A span that has begun, and ends when it is dropped.
-#[derive(Debug)]
-pub(crate) struct OpenSpan {
-    /// `None` once it was sent.
-    span: Option<Box<Span>>,
-    began: Instant,
-    traces: Traces,
-}
-
-impl OpenSpan {
-    pub(super) fn new(span: Span, traces: Traces) -> Self {
-        Self {
-            span: Some(Box::new(span)),
-            began: Instant::now(),
-            traces,
-        }
-    }
-
-    /// What its parts have as their parent.
-    pub(crate) fn context(&self) -> Option<TraceContext> {
-        self.span.as_ref().map(|span| span.context)
-    }
-
-    pub(crate) fn set(&mut self, name: &'static str, value: impl Into<SpanValue>) {
-        if let Some(span) = &mut self.span {
-            span.attributes.push((name, value.into()));
-        }
-    }
-
-    /// It waits for the database: the attributes that the standard names.
-    pub(crate) fn set_database(&mut self, schema: &str, what: &str) {
-        self.set("db.system.name", "postgresql");
-        self.set("db.namespace", schema);
-        self.set("db.query.summary", what);
-    }
-
-    /// Continues another span, which is no part of its trace.
-    pub(crate) fn link(&mut self, to: TraceContext) {
-        if let Some(span) = &mut self.span {
-            span.links.push(to);
-        }
-    }
-
-    pub(crate) fn fail(&mut self, why: impl Into<String>) {
-        if let Some(span) = &mut self.span {
-            span.failure = Some(why.into());
-        }
-    }
-}
-
-impl Drop for OpenSpan {
-    fn drop(&mut self) {
-        if let Some(mut span) = self.span.take() {
-            span.took = self.began.elapsed();
-            self.traces.send(*span);
-        }
-    }
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::mpsc;
 
-use super::span::Span;
-use super::{OpenSpan, SpanKind, TraceContext};
+use super::TraceContext;
+use super::span::{Span, SpanKind, SpanValue};
 
 /// Spans that wait to be sent. Beyond that they are dropped: a collector that is slow or away costs no workflow anything.
 #[cfg(any(feature = "otlp", test))]
@@ -119,9 +119,68 @@ impl Traces {
         });
     }
 
-    pub(super) fn send(&self, span: Span) {
+    fn send(&self, span: Span) {
         if self.0.sender.try_send(span).is_err() {
             metrics::counter!("mainspring_trace_spans_dropped_total").increment(1);
+        }
+    }
+}
+
+/// A span that has begun, and ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenSpan {
+    /// `None` once it was sent.
+    span: Option<Box<Span>>,
+    began: Instant,
+    traces: Traces,
+}
+
+impl OpenSpan {
+    fn new(span: Span, traces: Traces) -> Self {
+        Self {
+            span: Some(Box::new(span)),
+            began: Instant::now(),
+            traces,
+        }
+    }
+
+    /// What its parts have as their parent.
+    pub(crate) fn context(&self) -> Option<TraceContext> {
+        self.span.as_ref().map(|span| span.context)
+    }
+
+    pub(crate) fn set(&mut self, name: &'static str, value: impl Into<SpanValue>) {
+        if let Some(span) = &mut self.span {
+            span.attributes.push((name, value.into()));
+        }
+    }
+
+    /// It waits for the database: the attributes that the standard names.
+    pub(crate) fn set_database(&mut self, schema: &str, what: &str) {
+        self.set("db.system.name", "postgresql");
+        self.set("db.namespace", schema);
+        self.set("db.query.summary", what);
+    }
+
+    /// Continues another span, which is no part of its trace.
+    pub(crate) fn link(&mut self, to: TraceContext) {
+        if let Some(span) = &mut self.span {
+            span.links.push(to);
+        }
+    }
+
+    pub(crate) fn fail(&mut self, why: impl Into<String>) {
+        if let Some(span) = &mut self.span {
+            span.failure = Some(why.into());
+        }
+    }
+}
+
+impl Drop for OpenSpan {
+    fn drop(&mut self) {
+        if let Some(mut span) = self.span.take() {
+            span.took = self.began.elapsed();
+            self.traces.send(*span);
         }
     }
 }

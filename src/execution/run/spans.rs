@@ -2,6 +2,7 @@
 
 use super::{ActivityCall, BurstRun};
 use crate::activity::Fault;
+use crate::execution::state::InstanceState;
 use crate::trace::{OpenSpan, SpanKind, TraceContext};
 
 impl BurstRun<'_> {
@@ -36,5 +37,17 @@ impl BurstRun<'_> {
         if let Some(span) = &mut self.call_span {
             span.fail(format!("fault {} ({})", fault.code, fault.category));
         }
+    }
+}
+
+impl InstanceState {
+    /// The last burst of which there is a span.
+    pub(crate) fn trace(&self) -> Option<TraceContext> {
+        self.trace
+    }
+
+    /// Notes the span of a burst, if there is one.
+    pub(crate) fn remember_trace(&mut self, trace: Option<TraceContext>) {
+        self.trace = trace.or(self.trace);
     }
 }

@@ -89,7 +89,7 @@ const HOT: [Hot; 48] = [
     hot!("http_answer/read", "array[gen_random_uuid()]", false),
     hot!(
         "event/publish",
-        "'', 'event', 'key', '', sha256('7'), 'Elsa.Event', '{}', 'c7', 'i7', null, 1000000, 1000, 60000000, 16777216, true",
+        "'', 'event', 'key', '', sha256('7'), 'Elsa.Event', '{}', 'c7', 'i7', null, 1000000, 1000, 60000000, 16777216, true, null",
         false
     ),
     hot!("fan_out/turn", "7, '', sha256('7'), 'c7', 'i7', null, 51", false),

@@ -106,6 +106,7 @@ async fn a_run_over_http_is_one_trace_with_its_child_and_its_request() {
     assert_eq!((accept.service.as_str(), accept.node.as_str()), ("mainspring", "one"));
     let burst = one(&spans, "burst", &accept.id);
     assert_eq!(burst.attributes["mainspring.definition.id"], "traced");
+    assert_eq!(burst.status, 0);
     one(&spans, "activity Elsa.HttpEndpoint", &burst.id);
     let runs = one(&spans, "activity Elsa.ExecuteWorkflow", &burst.id);
     let of_child = one(&spans, "burst", &runs.id);
