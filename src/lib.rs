@@ -86,6 +86,10 @@ mod identity;
 #[doc(hidden)]
 pub mod internals;
 pub mod lock;
+#[cfg_attr(
+    not(feature = "cli"),
+    allow(dead_code, unused_imports, reason = "the program has the log")
+)]
 mod log;
 #[cfg(feature = "http")]
 mod mail;
@@ -120,6 +124,7 @@ mod spool;
 mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+#[cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "only an exporter takes spans"))]
 mod trace;
 pub mod wake;
 mod watchdog;

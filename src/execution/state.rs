@@ -102,7 +102,7 @@ pub struct InstanceState {
     /// Clients that wait for it, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) requests: Vec<OpenRequest>,
-    /// The last burst of which there is a span.
+    /// The last burst of which there is a span. It decides nothing that a burst does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) trace: Option<TraceContext>,
 }

@@ -28,7 +28,7 @@ const FLOORS: [&[&str]; 10] = [
 ];
 
 /// The ground, which everybody stands on.
-const GROUND: [&str; 16] = [
+const GROUND: [&str; 17] = [
     "compute",
     "elsa_json",
     "error",
