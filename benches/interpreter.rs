@@ -396,7 +396,6 @@ fn start() -> Burst {
         attempt: 1,
         is_followed: false,
         trace: None,
-        trace: None,
         now: DateTime::<Utc>::UNIX_EPOCH,
         child_seed: 0,
         origins: Vec::new(),

@@ -184,7 +184,8 @@ fn filter_of(settings: &str, levels: &[LogLevelOf]) -> String {
     filter
 }
 
-#[cfg(all(test, feature = "cli"))]
+#[cfg(test)]
+#[cfg(feature = "cli")]
 mod tests {
     use std::io;
     use std::sync::Arc;

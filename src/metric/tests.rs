@@ -99,7 +99,7 @@ fn complaints(metric: &Metric) -> Vec<String> {
         "mib",
         "percent",
     ];
-    expect(!scaled.iter().any(|unit| is_scaled(&unit)), "give it in the base unit");
+    expect(!scaled.iter().any(is_scaled), "give it in the base unit");
     let times = ["age", "latency", "duration", "wait", "oldest"];
     let is_time = times.iter().any(is_scaled) && !name.ends_with("_transactions");
     expect(!is_time || metric.unit() == Unit::Seconds, "a time ends with _seconds");

@@ -78,7 +78,7 @@ More settings, for the environment or the --config file: mainspring settings";
 
 /// The flags of `serve` besides those of all commands: those that people type. Its other settings are in the file and the
 /// environment, where each new setting belongs first.
-const SERVE_FLAGS: [&str; 32] = [
+const SERVE_FLAGS: [&str; 33] = [
     "listen",
     "health-listen",
     "api-key",
@@ -101,6 +101,7 @@ const SERVE_FLAGS: [&str; 32] = [
     "pool-size",
     "check-in",
     "tolerance",
+    "otlp-endpoint",
     "drain-notice",
     "drain-timeout",
     "no-migrate",

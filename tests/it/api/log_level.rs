@@ -100,7 +100,7 @@ async fn a_timer_and_a_schedule_have_a_line_of_one_node_for_each_occurrence() {
     let lines: Vec<String> = lines.filter(|line| line.contains(fired)).collect();
     let mut occurrences: Vec<&str> = lines
         .iter()
-        .filter_map(|line| Some(line.split_once("occurrence=")?.1.split(' ').next()?))
+        .filter_map(|line| line.split_once("occurrence=")?.1.split(' ').next())
         .collect();
     assert_eq!(occurrences.len(), lines.len(), "{lines:?}");
     assert!(
