@@ -218,6 +218,10 @@ pub struct ActivityContext<'a> {
     pub(crate) children: OnceLock<Vec<Child>>,
     pub(crate) answer_status: AnswerStatus,
     /// The span of the call, or the trace that the burst belongs to.
+    #[cfg_attr(
+        not(feature = "http"),
+        allow(dead_code, reason = "only requests to servers carry it")
+    )]
     pub(crate) trace: Option<TraceContext>,
     pub(crate) pending_notifications: usize,
     pub(crate) properties: Map<String, Value>,

@@ -20,7 +20,9 @@ mod tests;
 mod work;
 
 pub(crate) use cluster::TABLES;
-pub(crate) use entry::{Metric, MetricKind};
+pub(crate) use entry::Metric;
+#[cfg(any(test, feature = "cli"))]
+pub(crate) use entry::MetricKind;
 
 /// The subjects with their metrics, as the reference has them.
 pub(crate) const SUBJECTS: [(&str, &[Metric]); 6] = [
