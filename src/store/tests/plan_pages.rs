@@ -79,8 +79,8 @@ async fn reads_of_a_queue_pass_over_what_was_consumed_beside_a_held_snapshot() {
         DELETE FROM idempotency_key WHERE expires_at <= '2026-01-01 00:00:19.9Z'";
     client.batch_execute(consume).await.unwrap();
     let [check_in, whole] = [
-        hot!("node/check_in", "4711, now(), 20000", false),
-        hot!("node/check_in", "4711, null, 0", false),
+        hot!("node/check_in", "4711, now(), 20000, now()", false),
+        hot!("node/check_in", "4711, null, 0, now()", false),
     ];
     let purges = [
         hot!("fan_out/purge", "600000000, '2026-01-01 00:00:19.9Z'", false),
