@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::calls::Calls;
 use crate::support::failpoints::REPEAT;
-use crate::support::node::{Node, assert_invariants};
+use crate::support::node::{Node, assert_invariants, spawn};
 use crate::support::single_node::literal;
 use crate::support::{Connection, Gate, Http, LONG_TIMEOUT, TestDatabase, long, poll_until, wait_until};
 
@@ -453,8 +453,10 @@ async fn the_rows_of_a_lost_burst_wait_for_one_that_cannot_be_read() {
     );
     cluster.client.batch_execute(&spoil).await.unwrap();
     for point in REPEAT {
-        let mut killed = cluster.node("killed", &format!("{point}=abort"));
-        killed.child.wait(LONG_TIMEOUT);
+        // It may die before it serves.
+        let failpoints = format!("{point}=abort");
+        let variables = [cluster.file.variable(), ("MAINSPRING_FAILPOINTS", failpoints.as_str())];
+        spawn(&cluster.database.url(), "killed", &NODE, &variables).wait(LONG_TIMEOUT);
     }
     let second = cluster.node("second", "");
     let failed = "work WHERE instance_id = 'p' AND claimed_by IS NULL AND failures = 1";
